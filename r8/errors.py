@@ -1,0 +1,78 @@
+"""Every error R8 raises on purpose, in one tree.
+
+    R8Error                      exit code 4 unless a subclass says otherwise
+    ├── UsageError               the command line asks for something that does not exist
+    ├── SiteError                the site file, or the machine it describes, is not usable
+    ├── PatchError               an LMCache tree is not in a state the patch series knows
+    ├── EngineError              an inference engine did not start, answer or stop
+    ├── InstrumentError          the load client or a probe failed as a process
+    ├── EvidenceError            a run directory cannot be trusted            (exit code 3)
+    │   ├── IncompleteRunError   it was never finalised
+    │   └── TamperedRunError     a file differs from its manifest
+    └── MetricError              a metric was asked of rows that cannot support it (exit code 3)
+
+Each message says what happened, where, and what to type next: `what`, `where` and `next_step` are
+separate arguments so that none can be forgotten.
+"""
+
+from __future__ import annotations
+
+EXIT_REPRODUCED = 0
+EXIT_DEVIATES = 1
+EXIT_INCONCLUSIVE = 2
+EXIT_INVALID = 3
+EXIT_USAGE = 4
+EXIT_NOTHING_COMPARABLE = 5
+
+
+class R8Error(Exception):
+    """An error meant for a person: one line, and the exit code that goes with it."""
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, what: str, *, where: str, next_step: str) -> None:
+        """Keep the three parts; `str()` joins them into the line that is printed."""
+        self.what = what
+        self.where = where
+        self.next_step = next_step
+        super().__init__(f"{what} [{where}] -> {next_step}")
+
+
+class UsageError(R8Error):
+    """The command line asks for something that does not exist."""
+
+
+class SiteError(R8Error):
+    """The site file, or the machine it describes, is not usable."""
+
+
+class PatchError(R8Error):
+    """An LMCache tree is not in a state the patch series knows."""
+
+
+class EngineError(R8Error):
+    """An inference engine did not start, answer or stop."""
+
+
+class InstrumentError(R8Error):
+    """The load client or a probe failed as a process."""
+
+
+class EvidenceError(R8Error):
+    """A run directory cannot be trusted."""
+
+    exit_code = EXIT_INVALID
+
+
+class IncompleteRunError(EvidenceError):
+    """A run directory was never finalised."""
+
+
+class TamperedRunError(EvidenceError):
+    """A file of a run directory differs from its manifest."""
+
+
+class MetricError(R8Error):
+    """A metric was asked of rows that cannot support it."""
+
+    exit_code = EXIT_INVALID

@@ -1,0 +1,238 @@
+"""The nouns of R8: frozen, slotted, keyword-only records that check themselves at birth.
+
+Instants are integers of nanoseconds on the monotonic clock of the host that took them; sizes are
+integers of bytes. Absent is `None`, never 0. No record holds a duration: only metrics subtract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Basis(StrEnum):
+    """Where a number comes from. A shaped device makes every number of its run `modelled`."""
+
+    MEASURED = "measured"
+    MODELLED = "modelled"
+    ESTIMATED = "estimated"
+    SPECIFICATION = "specification"
+    DERIVED = "derived"
+
+
+class Outcome(StrEnum):
+    """What a judged claim came to."""
+
+    REPRODUCED = "REPRODUCED"
+    DEVIATES = "DEVIATES"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INVALID = "INVALID"
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    NOT_MEASURED = "NOT_MEASURED"
+
+
+class Answer(StrEnum):
+    """What one forensic rule found. `UNKNOWN` is INVALID for the claims that need the rule."""
+
+    HELD = "held"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+
+
+class Phase(StrEnum):
+    """What a request was sent for."""
+
+    PROBE = "probe"  # throw-away request after a start: first-use costs
+    POPULATE = "populate"
+    FLUSH = "flush"  # sessions beyond the DRAM tier, so that measured ones leave it
+    REWARM = "rewarm"  # unpopulated request after a drop: libraries are read again
+    MEASURE = "measure"
+    WARM = "warm"  # the measured sessions again, KV files in the page cache
+    CONTROL = "control"
+
+
+class RequestOutcome(StrEnum):
+    """How a request ended. Everything but `OK` keeps its row and its reason."""
+
+    OK = "ok"
+    HTTP_ERROR = "http_error"
+    TIMEOUT = "timeout"
+    CONNECT_ERROR = "connect_error"
+    CUT = "cut"  # the stream ended without its [DONE]
+    STREAM_ERROR = "stream_error"  # the stream carried an error event or could not be parsed
+    NO_USAGE = "no_usage"  # complete, but the server did not say how many tokens
+
+
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One scenario x arm x level."""
+
+    scenario: str
+    arm: str
+    concurrency: int
+
+    def __post_init__(self) -> None:
+        """Refuse a cell nobody could run."""
+        _require(self.scenario and self.arm, "a cell needs a scenario and an arm")
+        _require(self.concurrency > 0, f"offered concurrency {self.concurrency} is not positive")
+
+    @property
+    def level(self) -> str:
+        """The level as figures name it, for example `c16`."""
+        return f"c{self.concurrency}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchState:
+    """The LMCache file an arm ran on, read through the engine's own exec prefix before its start."""
+
+    expected: str  # "patched" or "unpatched"
+    lmcache_version: str
+    target_sha256: str
+    base_sha256: str
+    module_sha256: str | None  # of our reader module; None when unpatched
+
+    def __post_init__(self) -> None:
+        """Refuse an expectation the rules do not know."""
+        _require(self.expected in {"patched", "unpatched"}, f"unknown patch state {self.expected}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What the plan says one run must show; the certificate compares counters against it."""
+
+    sessions: int  # measured sessions, each read at most once
+    prompt_tokens: int
+    output_tokens: int
+    chunk_tokens: int  # read back from the running server
+    chunk_bytes: int
+    cpu_tier_bytes: int
+
+    def __post_init__(self) -> None:
+        """Refuse a plan that could not be certified."""
+        _require(self.sessions > 0, "a run measures at least one session")
+        _require(self.chunk_tokens > 0 and self.chunk_bytes > 0, "chunk size must be positive")
+
+    @property
+    def hit_tokens_per_session(self) -> int:
+        """Tokens LMCache can hit: whole chunks of the prompt less its last token."""
+        return self.chunk_tokens * ((self.prompt_tokens - 1) // self.chunk_tokens)
+
+    @property
+    def hit_bytes(self) -> int:
+        """KV bytes the whole cell must read from its device."""
+        chunks = self.hit_tokens_per_session // self.chunk_tokens
+        return self.sessions * chunks * self.chunk_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Provenance of one cell in one block: the content of `run.json`."""
+
+    schema_version: int
+    run_id: str
+    campaign_id: str  # one invocation of a scenario: all its blocks
+    scenario: str
+    arm: str
+    concurrency: int
+    block: int
+    order: int  # position of the arm inside its block
+    balanced: bool  # the blocks so far fill whole Williams rows
+    basis: Basis
+    site: str
+    site_sha256: str
+    rung: str  # step of the rehearsal ladder, "cluster" elsewhere
+    seed: int
+    started_wall_ns: int
+    r8_version: str
+    versions: dict[str, str]
+    comparability: dict[str, str]
+    host: dict[str, str]
+    kv_device: str  # name of the block device the arm names, e.g. "loop0"
+    kv_dir: str
+    other_kv_devices: tuple[str, ...]
+    instances: tuple[str, ...]
+    patch: PatchState | None
+    expectation: Expectation
+    complete: bool  # False: recovered from a journal, never a measurement
+    note: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse provenance that could not be traced."""
+        _require(self.run_id and self.campaign_id, "a run needs its own id and its campaign's")
+        _require(self.block >= 0 and self.order >= 0, "block and order count from 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One metric of one run, as the shared SQL computed it."""
+
+    run_id: str
+    metric: str
+    statistic: str
+    value: float | None
+    unit: str
+    n: int
+    estimator: str
+    basis: Basis
+    reason: str | None = None  # why the value is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One forensic rule applied to one run."""
+
+    rule_id: str
+    run_id: str
+    answer: Answer
+    arithmetic: str  # the numbers and the comparison, as printed
+    detail: str  # what it means, and what to look at when it did not hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One judged statement: a published number, or R8's own about a rehearsal or a reference."""
+
+    claim_id: str
+    source: str  # "R1".."R9" for published claims, "rehearsal" or "reference" for R8's own
+    kind: str  # "at-least", "band", "value", "prediction" or "equivalence"
+    scenario: str
+    metric: str
+    numerator_arm: str
+    denominator_arm: str | None  # None: the claim is about one arm's absolute value
+    level: str
+    low: float
+    high: float | None  # upper end of a band
+    unit: str
+    tolerance: float  # relative; 0.05 is 5 %
+    as_printed: str
+    figure_ids: tuple[str, ...]
+    comparability: dict[str, str]
+    needs_rules: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a claim whose kind has no judge."""
+        kinds = {"at-least", "band", "value", "prediction", "equivalence"}
+        _require(self.kind in kinds, f"claim {self.claim_id}: unknown kind {self.kind}")
+        _require(self.tolerance >= 0, f"claim {self.claim_id}: negative tolerance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A claim and what the runs say about it."""
+
+    claim: Claim
+    outcome: Outcome
+    estimate: float | None
+    low: float | None
+    high: float | None
+    confidence: float | None
+    n_blocks: int
+    estimator: str
+    basis: Basis
+    reason: str

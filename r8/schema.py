@@ -1,0 +1,233 @@
+"""The tables of a run directory: every column with its type, unit and meaning.
+
+Version history of the format
+    1   first form
+
+Journals are JSON lines whose keys are these column names; `run_id` is added when a run is finalised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+_TYPES: dict[str, pa.DataType] = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "list<int64>": pa.list_(pa.int64()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; `unit` is "" for text, names and counts without one."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One Parquet file of a run directory, and the journal it is made from."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema, with units and meanings in the field metadata."""
+        fields = [
+            pa.field(
+                column.name,
+                _TYPES[column.type],
+                nullable=column.nullable,
+                metadata={"unit": column.unit, "meaning": column.meaning},
+            )
+            for column in self.columns
+        ]
+        return pa.schema(
+            fields, metadata={"r8.schema_version": str(SCHEMA_VERSION), "r8.table": self.name}
+        )
+
+
+_RUN = Column("run_id", "string", "", "the run these rows belong to", nullable=False)
+_MONO = "monotonic clock of the recording host"
+
+REQUESTS = Table(
+    "requests",
+    "one row a request, failed ones included",
+    (
+        _RUN,
+        Column(
+            "request_id", "string", "", "the client's own id, unique in the run", nullable=False
+        ),
+        Column("instance", "string", "", "engine instance it was sent to", nullable=False),
+        Column("phase", "string", "", "r8.model.Phase", nullable=False),
+        Column(
+            "session", "int64", "", "number of the conversation session, from 0", nullable=False
+        ),
+        Column("endpoint", "string", "", "completions or chat", nullable=False),
+        Column("outcome", "string", "", "r8.model.RequestOutcome", nullable=False),
+        Column("error", "string", "", "why it is not ok"),
+        Column("http_status", "int64", "", "status of the response"),
+        Column("prompt_tokens_planned", "int64", "tokens", "prompt length asked for"),
+        Column("prompt_tokens", "int64", "tokens", "prompt length by the server's usage"),
+        Column("output_tokens", "int64", "tokens", "output length by the server's usage"),
+        Column("finish_reason", "string", "", "as the server gave it"),
+        Column("server_request_id", "string", "", "the response's id; joins the engine log"),
+        Column("output_text", "string", "", "what was generated"),
+        Column("output_token_ids", "list<int64>", "", "token ids, where the server returns them"),
+        Column("request_bytes", "int64", "bytes", "size of the rendered request"),
+        Column("scheduled_ns", "int64", "ns", f"barrier release or schedule slot, {_MONO}"),
+        Column("connected_ns", "int64", "ns", f"connection established, {_MONO}"),
+        Column("sent_ns", "int64", "ns", f"just before the first request byte, {_MONO}"),
+        Column("sent_done_ns", "int64", "ns", f"last request byte handed to the kernel, {_MONO}"),
+        Column("first_byte_ns", "int64", "ns", f"arrival of the first response byte, {_MONO}"),
+        Column(
+            "first_content_ns", "int64", "ns", f"arrival of the first non-empty content, {_MONO}"
+        ),
+        Column("first_answer_ns", "int64", "ns", f"first content that is not reasoning, {_MONO}"),
+        Column("last_content_ns", "int64", "ns", f"arrival of the last content, {_MONO}"),
+        Column("done_ns", "int64", "ns", f"arrival of the end of the stream, {_MONO}"),
+        Column("stamp", "string", "", "how arrivals were stamped: kernel or user"),
+    ),
+)
+
+CHUNKS = Table(
+    "chunks",
+    "one row an event of a response stream",
+    (
+        _RUN,
+        Column("request_id", "string", "", "the request", nullable=False),
+        Column("seq", "int64", "", "position in the stream, from 0", nullable=False),
+        Column("arrival_ns", "int64", "ns", f"arrival, {_MONO}", nullable=False),
+        Column(
+            "kind",
+            "string",
+            "",
+            "role, empty, content, reasoning, usage, done, comment or error",
+            nullable=False,
+        ),
+        Column("tokens", "int64", "tokens", "tokens in this event, where the server says"),
+        Column("event_bytes", "int64", "bytes", "size of the event on the wire"),
+    ),
+)
+
+PROBES = Table(
+    "probes",
+    "one row a reading of a raw counter or state",
+    (
+        _RUN,
+        Column("probe", "string", "", "disk, process, host, engine, iostat.. ", nullable=False),
+        Column("host", "string", "", "host the reading was taken on", nullable=False),
+        Column("device", "string", "", "device, pid:starttime, instance or -", nullable=False),
+        Column("counter", "string", "", "name of the counter, unit as suffix", nullable=False),
+        Column("value", "int64", "", "integer reading, unit by the counter's suffix"),
+        Column("value_real", "float64", "", "reading that is not an integer at its source"),
+        Column("text", "string", "", "reading that is a word, such as a state"),
+        Column("reason", "string", "", "why there is no reading: absent, denied, failed.."),
+        Column("mono_ns", "int64", "ns", f"instant after the read, {_MONO}", nullable=False),
+        Column(
+            "wall_ns", "int64", "ns", "the same on the wall clock, to join hosts", nullable=False
+        ),
+        Column("read_cost_ns", "int64", "ns", "how long the read took"),
+        Column("epoch", "int64", "", "grows when a counter regressed or a device was replaced"),
+    ),
+)
+
+EVENTS = Table(
+    "events",
+    "phase marks and what the lab did, in order",
+    (
+        _RUN,
+        Column("name", "string", "", "what happened", nullable=False),
+        Column("mono_ns", "int64", "ns", f"instant, {_MONO}", nullable=False),
+        Column("wall_ns", "int64", "ns", "the same on the wall clock", nullable=False),
+        Column("detail", "string", "", "JSON object with the event's own facts"),
+    ),
+)
+
+RESIDENCY = Table(
+    "residency",
+    "page-cache residency of every KV file, at named moments",
+    (
+        _RUN,
+        Column(
+            "moment", "string", "", "after_populate, after_drop, after_measure..", nullable=False
+        ),
+        Column("path", "string", "", "file name relative to the KV directory", nullable=False),
+        Column("size_bytes", "int64", "bytes", "size of the file"),
+        Column("resident_bytes", "int64", "bytes", "bytes of it in the page cache"),
+        Column("device", "string", "", "block device of its st_dev"),
+        Column("method", "string", "", "cachestat, mincore.."),
+        Column("self_test", "bool", "", "the method saw an evicted temporary file as evicted"),
+        Column("reason", "string", "", "why residency is not known"),
+        Column("mono_ns", "int64", "ns", f"instant, {_MONO}", nullable=False),
+    ),
+)
+
+ENGINE_LOG = Table(
+    "engine_log",
+    "the engine's own lines that say what LMCache and the patch did",
+    (
+        _RUN,
+        Column("instance", "string", "", "engine instance", nullable=False),
+        Column("line", "int64", "", "line number in the raw log, from 1", nullable=False),
+        Column(
+            "kind",
+            "string",
+            "",
+            "lookup, retrieved, stored, patch_loaded, patch_read or fatal",
+            nullable=False,
+        ),
+        Column("server_request_id", "string", "", "vLLM's request id"),
+        Column("total_tokens", "int64", "tokens", "prompt tokens of the request"),
+        Column("computed_tokens", "int64", "tokens", "found in the engine's own prefix cache"),
+        Column("hit_tokens", "int64", "tokens", "found in LMCache, tier not told"),
+        Column("need_tokens", "int64", "tokens", "to be loaded"),
+        Column("retrieved_tokens", "int64", "tokens", "loaded"),
+        Column("required_tokens", "int64", "tokens", "asked to be loaded"),
+        Column("stored_tokens", "int64", "tokens", "written to the tiers"),
+        Column("keys", "int64", "", "chunk files asked of the patch"),
+        Column("segments", "int64", "", "segments read by the patch"),
+        Column("misses", "int64", "", "chunks the patch answered as a miss"),
+        Column("read_bytes", "int64", "bytes", "bytes read by the patch"),
+        Column("digest", "string", "", "SHA-256 the patch module gives of itself"),
+        Column("mode", "string", "", "parallel or serial"),
+        Column("text", "string", "", "the line, colour codes removed", nullable=False),
+    ),
+)
+
+CALIBRATION = Table(
+    "calibration",
+    "what the device itself gives, measured in the same campaign",
+    (
+        _RUN,
+        Column("name", "string", "", "ceiling, serial or client", nullable=False),
+        Column("tool", "string", "", "fio, null-server..", nullable=False),
+        Column("device", "string", "", "device name of the site file", nullable=False),
+        Column("read_bytes", "int64", "bytes", "bytes read"),
+        Column("elapsed_ns", "int64", "ns", "first submission to last completion"),
+        Column("block_bytes", "int64", "bytes", "size of one request"),
+        Column("queue_depth", "int64", "", "requests in flight"),
+        Column("direct", "bool", "", "O_DIRECT"),
+        Column("n", "int64", "", "samples, for client calibration"),
+        Column("send_lag_p99_ns", "int64", "ns", "client calibration: sent less scheduled"),
+        Column("ttft_error_p50_ns", "int64", "ns", "client calibration against the server's truth"),
+        Column("ttft_error_max_ns", "int64", "ns", "client calibration against the server's truth"),
+        Column("mono_ns", "int64", "ns", f"instant, {_MONO}", nullable=False),
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (REQUESTS, CHUNKS, PROBES, EVENTS, RESIDENCY, ENGINE_LOG, CALIBRATION)
+}

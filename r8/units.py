@@ -1,0 +1,43 @@
+"""The only place that converts units. Inside R8: integers of nanoseconds and of bytes."""
+
+from __future__ import annotations
+
+NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
+BYTES_PER_GB = 1_000_000_000
+BYTES_PER_MB = 1_000_000
+BYTES_PER_GIB = 1 << 30
+BYTES_PER_MIB = 1 << 20
+BYTES_PER_KIB = 1 << 10
+# The kernel counts block IO in units of 512 bytes whatever the device's own block size is.
+BYTES_PER_SECTOR = 512
+
+
+def s_from_ns(duration_ns: float) -> float:
+    """Seconds from nanoseconds."""
+    return duration_ns / NS_PER_S
+
+
+def ms_from_ns(duration_ns: float) -> float:
+    """Milliseconds from nanoseconds."""
+    return duration_ns / NS_PER_MS
+
+
+def ns_from_s(duration_s: float) -> int:
+    """Nanoseconds from seconds, rounded to the nearest."""
+    return round(duration_s * NS_PER_S)
+
+
+def gb_per_s(rate_bytes_per_s: float) -> float:
+    """Decimal gigabytes per second."""
+    return rate_bytes_per_s / BYTES_PER_GB
+
+
+def mb_per_s(rate_bytes_per_s: float) -> float:
+    """Decimal megabytes per second."""
+    return rate_bytes_per_s / BYTES_PER_MB
+
+
+def mib(size_bytes: float) -> float:
+    """Binary mebibytes."""
+    return size_bytes / BYTES_PER_MIB
