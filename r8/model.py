@@ -89,7 +89,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchState:
-    """The LMCache file an arm ran on, read through the engine's own exec prefix before its start."""
+    """The LMCache file an arm ran on, read through the engine's exec prefix before its start."""
 
     expected: str  # "patched" or "unpatched"
     lmcache_version: str

@@ -3,7 +3,7 @@
 Version history of the format
     1   first form
 
-Journals are JSON lines whose keys are these column names; `run_id` is added when a run is finalised.
+Journals are JSON lines whose keys are these column names; `run_id` is added at finalisation.
 """
 
 from __future__ import annotations
@@ -66,14 +66,10 @@ REQUESTS = Table(
     "one row a request, failed ones included",
     (
         _RUN,
-        Column(
-            "request_id", "string", "", "the client's own id, unique in the run", nullable=False
-        ),
+        Column("request_id", "string", "", "the client's id, unique in the run", nullable=False),
         Column("instance", "string", "", "engine instance it was sent to", nullable=False),
         Column("phase", "string", "", "r8.model.Phase", nullable=False),
-        Column(
-            "session", "int64", "", "number of the conversation session, from 0", nullable=False
-        ),
+        Column("session", "int64", "", "conversation session, from 0", nullable=False),
         Column("endpoint", "string", "", "completions or chat", nullable=False),
         Column("outcome", "string", "", "r8.model.RequestOutcome", nullable=False),
         Column("error", "string", "", "why it is not ok"),
@@ -91,9 +87,7 @@ REQUESTS = Table(
         Column("sent_ns", "int64", "ns", f"just before the first request byte, {_MONO}"),
         Column("sent_done_ns", "int64", "ns", f"last request byte handed to the kernel, {_MONO}"),
         Column("first_byte_ns", "int64", "ns", f"arrival of the first response byte, {_MONO}"),
-        Column(
-            "first_content_ns", "int64", "ns", f"arrival of the first non-empty content, {_MONO}"
-        ),
+        Column("first_content_ns", "int64", "ns", f"first non-empty content arrived, {_MONO}"),
         Column("first_answer_ns", "int64", "ns", f"first content that is not reasoning, {_MONO}"),
         Column("last_content_ns", "int64", "ns", f"arrival of the last content, {_MONO}"),
         Column("done_ns", "int64", "ns", f"arrival of the end of the stream, {_MONO}"),
@@ -135,9 +129,7 @@ PROBES = Table(
         Column("text", "string", "", "reading that is a word, such as a state"),
         Column("reason", "string", "", "why there is no reading: absent, denied, failed.."),
         Column("mono_ns", "int64", "ns", f"instant after the read, {_MONO}", nullable=False),
-        Column(
-            "wall_ns", "int64", "ns", "the same on the wall clock, to join hosts", nullable=False
-        ),
+        Column("wall_ns", "int64", "ns", "the same by wall clock, joins hosts", nullable=False),
         Column("read_cost_ns", "int64", "ns", "how long the read took"),
         Column("epoch", "int64", "", "grows when a counter regressed or a device was replaced"),
     ),
@@ -160,9 +152,7 @@ RESIDENCY = Table(
     "page-cache residency of every KV file, at named moments",
     (
         _RUN,
-        Column(
-            "moment", "string", "", "after_populate, after_drop, after_measure..", nullable=False
-        ),
+        Column("moment", "string", "", "after_populate, after_drop..", nullable=False),
         Column("path", "string", "", "file name relative to the KV directory", nullable=False),
         Column("size_bytes", "int64", "bytes", "size of the file"),
         Column("resident_bytes", "int64", "bytes", "bytes of it in the page cache"),
