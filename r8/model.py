@@ -214,12 +214,17 @@ class Claim:
     figure_ids: tuple[str, ...]
     comparability: dict[str, str]
     needs_rules: tuple[str, ...]
+    statistic: str = "p50"  # the estimator belongs to the claim
+    min_blocks: int = 2  # fewer are no look at all
+    looks: int = 1  # looks the plan allows; they share the error rate
 
     def __post_init__(self) -> None:
         """Refuse a claim whose kind has no judge."""
         kinds = {"at-least", "band", "value", "prediction", "equivalence"}
         _require(self.kind in kinds, f"claim {self.claim_id}: unknown kind {self.kind}")
         _require(self.tolerance >= 0, f"claim {self.claim_id}: negative tolerance")
+        _require(self.min_blocks >= 1, f"claim {self.claim_id}: needs at least one block")
+        _require(self.looks >= 1, f"claim {self.claim_id}: needs at least one look")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,3 +241,4 @@ class Verdict:
     estimator: str
     basis: Basis
     reason: str
+    run_ids: tuple[str, ...] = ()  # the runs it rests on, in block order
