@@ -181,6 +181,7 @@ class Measurement:
     estimator: str
     basis: Basis
     reason: str | None = None  # why the value is None
+    phase: str = "measure"  # "measure", "warm", or "calibration" for what the device itself gives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
