@@ -1,0 +1,216 @@
+"""Claims as data: TOML files beside the published figures, read strictly.
+
+A file holds `format = 1`, a `[common]` table whose keys every claim inherits, and `[[claim]]`
+tables whose keys are the fields of `r8.model.Claim`. An unknown or missing key, a wrong type, an
+unknown figure id, or a published claim whose number is not the figure's number is an error: a claim
+that says something else than the page would judge the wrong thing.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from dataclasses import MISSING, fields
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import UsageError
+from r8.model import Claim
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+FORMAT = 1
+# Sources of claims that are R8's own; everything else cites a report.
+OWN_SOURCES = frozenset({"rehearsal", "reference"})
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "claim_id": str,
+    "source": str,
+    "kind": str,
+    "scenario": str,
+    "metric": str,
+    "numerator_arm": str,
+    "denominator_arm": str,
+    "level": str,
+    "low": (int, float),
+    "high": (int, float),
+    "unit": str,
+    "tolerance": (int, float),
+    "as_printed": str,
+    "figure_ids": list,
+    "comparability": dict,
+    "needs_rules": list,
+    "statistic": str,
+    "min_blocks": int,
+    "looks": int,
+}
+# Keys a claim may leave out; every other field of the record must be written.
+_OPTIONAL = {field.name for field in fields(Claim) if field.default is not MISSING} | {
+    "denominator_arm",
+    "high",
+}
+
+
+def published_dir() -> Traversable:
+    """The folder of published figures: inside the wheel, else `data/published` of the checkout."""
+    if find_spec("r8.published") is not None:
+        return resources.files("r8.published")
+    return Path(__file__).resolve().parent.parent / "data" / "published"
+
+
+def is_published(claim: Claim) -> bool:
+    """Whether the claim cites a report; R8's own claims cite none."""
+    return claim.source not in OWN_SOURCES
+
+
+def shipped_claims() -> tuple[Claim, ...]:
+    """Every claim that R8 carries, published ones first, in the order of their files.
+
+    Raises:
+        UsageError: a shipped file is not well formed.
+
+    """
+    folder = published_dir()
+    figures = load_figures(folder / "figures.csv")
+    names = sorted(
+        item.name
+        for item in folder.iterdir()
+        if item.name.startswith("claims-") and item.name.endswith(".toml")
+    )
+    claims = [claim for name in names for claim in load_claims(folder / name, figures)]
+    _refuse_duplicates(claims, str(folder))
+    return tuple(sorted(claims, key=lambda claim: not is_published(claim)))
+
+
+def load_figures(path: Traversable) -> dict[str, dict[str, str]]:
+    """Rows of `figures.csv` by figure id, as text.
+
+    Raises:
+        UsageError: no file, or two rows of one id.
+
+    """
+    try:
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    except OSError as error:
+        raise UsageError(
+            "the published figures cannot be read",
+            where=str(path),
+            next_step=f"restore the file ({error.strerror})",
+        ) from error
+    figures = {row["figure_id"]: row for row in rows}
+    if len(figures) != len(rows):
+        raise UsageError(
+            f"{len(rows)} rows carry {len(figures)} figure ids",
+            where=str(path),
+            next_step="give every row an id of its own",
+        )
+    return figures
+
+
+def load_claims(path: Traversable, figures: dict[str, dict[str, str]]) -> tuple[Claim, ...]:
+    """Claims of one TOML file, checked against the published figures.
+
+    Raises:
+        UsageError: not TOML, an unknown or missing key, a wrong type, a claim the model refuses,
+            an unknown figure id, or a number that is not the figure's.
+
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _bad(path, f"the claims cannot be read: {error}") from error
+    _check_document(path, document)
+    common = document.get("common", {})
+    claims = [_claim(path, {**common, **table}) for table in document["claim"]]
+    for claim in claims:
+        _check_figures(path, claim, figures)
+    _refuse_duplicates(claims, str(path))
+    return tuple(claims)
+
+
+def _check_document(path: Traversable, document: dict[str, Any]) -> None:
+    unknown = sorted(document.keys() - {"format", "common", "claim"})
+    if unknown:
+        raise _bad(path, f"unknown key {unknown[0]!r}")
+    if document.get("format") != FORMAT:
+        raise _bad(path, f"format {document.get('format')!r}, this R8 reads {FORMAT}")
+    if not isinstance(document.get("common", {}), dict):
+        raise _bad(path, "`common` is not a table")
+    tables = document.get("claim")
+    if not (isinstance(tables, list) and tables and all(isinstance(t, dict) for t in tables)):
+        raise _bad(path, "no [[claim]] table")
+
+
+def _claim(path: Traversable, table: dict[str, Any]) -> Claim:
+    name = table.get("claim_id", "a claim without claim_id")
+    unknown = sorted(table.keys() - _TYPES.keys())
+    if unknown:
+        raise _bad(path, f"{name}: unknown key {unknown[0]!r}")
+    missing = sorted(_TYPES.keys() - _OPTIONAL - table.keys())
+    if missing:
+        raise _bad(path, f"{name}: key {missing[0]!r} is missing")
+    for key, value in table.items():
+        if isinstance(value, bool) or not isinstance(value, _TYPES[key]):
+            raise _bad(path, f"{name}: {key} = {value!r} has the wrong type")
+    try:
+        return Claim(
+            **{
+                "denominator_arm": None,
+                "high": None,
+                **table,
+                "figure_ids": _texts(table["figure_ids"]),
+                "needs_rules": _texts(table["needs_rules"]),
+                "comparability": dict(
+                    zip(
+                        table["comparability"],
+                        _texts(table["comparability"].values()),
+                        strict=True,
+                    )
+                ),
+            }
+        )
+    except (TypeError, ValueError) as error:
+        raise _bad(path, f"{name}: {error}") from error
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    texts = tuple(values)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"{texts!r} is not all text")
+    return texts
+
+
+def _check_figures(path: Traversable, claim: Claim, figures: dict[str, dict[str, str]]) -> None:
+    """A published claim cites figures, and states exactly what the first one states."""
+    for figure_id in claim.figure_ids:
+        if figure_id not in figures:
+            raise _bad(path, f"{claim.claim_id}: no published figure {figure_id!r}")
+    if not is_published(claim):
+        return
+    if not claim.figure_ids:
+        raise _bad(path, f"{claim.claim_id}: a published claim cites no figure")
+    figure = figures[claim.figure_ids[0]]
+    if float(figure["value"]) != claim.low or figure["unit"] != claim.unit:
+        raise _bad(
+            path,
+            f"{claim.claim_id}: {claim.low} {claim.unit} is not the figure's "
+            f"{figure['value']} {figure['unit']}",
+        )
+
+
+def _refuse_duplicates(claims: list[Claim], where: str) -> None:
+    seen: set[str] = set()
+    for claim in claims:
+        if claim.claim_id in seen:
+            raise UsageError(
+                f"claim {claim.claim_id} is written twice",
+                where=where,
+                next_step="give each claim an id of its own",
+            )
+        seen.add(claim.claim_id)
+
+
+def _bad(path: Traversable, what: str) -> UsageError:
+    return UsageError(what, where=str(path), next_step="correct the claims file")

@@ -1,0 +1,140 @@
+"""One run before the rules: its provenance and the questions rules ask of its tables.
+
+Everything is SQL over the tables of `r8.schema`. Byte counts over a window use the last sample at
+or before its begin and the first at or after its end, as the metric views do.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from r8.units import BYTES_PER_SECTOR
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from r8.model import Run
+
+# Kinds of device whose bytes are the sum of their members' bytes. A loop device's backing file and
+# a partition's disk are no members in this sense.
+STACKED_KINDS = frozenset({"md", "dm", "nvme-head"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A phase mark and its facts."""
+
+    mono_ns: int
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """From one instant to another on the host's monotonic clock, ns."""
+
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run's evidence, open for questions."""
+
+    run: Run
+    connection: duckdb.DuckDBPyConnection
+
+    def rows(self, sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Rows of a query that names this run as `$run`."""
+        result = self.connection.execute(sql, {"run": self.run.run_id, **parameters})
+        rows: list[tuple[Any, ...]] = result.fetchall()
+        return rows
+
+    def events(self, name: str) -> list[Event]:
+        """Events of one name, in order; a detail that is no JSON object counts as empty."""
+        rows = self.rows(
+            "SELECT mono_ns, detail FROM events WHERE run_id = $run AND name = $name "
+            "ORDER BY mono_ns",
+            name=name,
+        )
+        return [Event(mono_ns=mono_ns, detail=_facts(detail)) for mono_ns, detail in rows]
+
+    def event(self, name: str) -> Event | None:
+        """The last event of one name."""
+        found = self.events(name)
+        return found[-1] if found else None
+
+    def window(self, phase: str) -> Window | None:
+        """From `<phase>_begin` to `<phase>_end`; `None` unless both are there in this order."""
+        begin, end = self.event(f"{phase}_begin"), self.event(f"{phase}_end")
+        if begin is None or end is None or end.mono_ns < begin.mono_ns:
+            return None
+        return Window(begin_ns=begin.mono_ns, end_ns=end.mono_ns)
+
+    def metric(self, name: str, phase: str = "measure") -> int | None:
+        """An integer metric of the shared views for one phase; `None` when it has no value."""
+        rows = self.rows(
+            "SELECT value FROM metrics WHERE run_id = $run AND metric = $name AND phase = $phase "
+            "AND value IS NOT NULL",
+            name=name,
+            phase=phase,
+        )
+        return round(rows[0][0]) if len(rows) == 1 else None
+
+    def growth(self, device: str, counter: str, window: Window) -> int | None:
+        """How much a disk counter grew over the window; `None` without a sample on each side."""
+        rows = self.rows(
+            "SELECT arg_max(value, mono_ns) FILTER (mono_ns <= $begin_ns),"
+            "       arg_min(value, mono_ns) FILTER (mono_ns >= $end_ns) "
+            "FROM probes WHERE run_id = $run AND probe = 'disk' AND device = $device "
+            "AND counter = $counter AND value IS NOT NULL",
+            device=device,
+            counter=counter,
+            begin_ns=window.begin_ns,
+            end_ns=window.end_ns,
+        )
+        before, after = rows[0]
+        return None if before is None or after is None else int(after) - int(before)
+
+    def read_bytes(self, device: str, window: Window) -> int | None:
+        """Bytes a block device read over the window.
+
+        Kernels before 6.2 leave the counters of an NVMe multipath head at 0; its paths count then.
+        """
+        sectors = self.growth(device, "read_sectors", window)
+        if not sectors and self.text(device, "kind") == "nvme-head":
+            return self.members_read_bytes(device, window)
+        return None if sectors is None else sectors * BYTES_PER_SECTOR
+
+    def members_read_bytes(self, device: str, window: Window) -> int | None:
+        """Sum of the bytes the members of a device read; `None` when one of them is not known."""
+        each = [self.read_bytes(member, window) for member in self.members(device)]
+        known = [size for size in each if size is not None]
+        return sum(known) if known and len(known) == len(each) else None
+
+    def members(self, device: str) -> tuple[str, ...]:
+        """Members of a stacked device, as the topology named them; empty for other devices."""
+        if self.text(device, "kind") not in STACKED_KINDS:
+            return ()
+        names = (self.text(device, "members") or "").split(",")
+        return tuple(name.strip() for name in names if name.strip())
+
+    def text(self, device: str, counter: str) -> str | None:
+        """First reading of a device's topology; `None` when absent."""
+        rows = self.rows(
+            "SELECT coalesce(text, value::VARCHAR) AS word FROM probes WHERE run_id = $run "
+            "AND probe = 'topology' AND device = $device AND counter = $counter "
+            "AND word IS NOT NULL ORDER BY mono_ns LIMIT 1",
+            device=device,
+            counter=counter,
+        )
+        return None if not rows else str(rows[0][0])
+
+
+def _facts(detail: str | None) -> dict[str, Any]:
+    try:
+        facts = json.loads(detail or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return facts if isinstance(facts, dict) else {}

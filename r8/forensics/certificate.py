@@ -1,0 +1,77 @@
+"""The certificate of a run: every rule applied, and which of them a claim may not rest on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from r8.forensics.case import Case
+from r8.forensics.rule import apply
+from r8.forensics.rules import RULES
+from r8.model import Answer, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import duckdb
+
+    from r8.model import Run
+
+OF_BLOCK = frozenset(rule.rule_id for rule in RULES if rule.of_block)
+
+
+def certify(run: Run, connection: duckdb.DuckDBPyConnection) -> tuple[Finding, ...]:
+    """One finding a rule, in the order of `RULES`, from the tables behind the connection."""
+    case = Case(run=run, connection=connection)
+    return tuple(apply(rule, case) for rule in RULES)
+
+
+def objections(
+    runs: Sequence[Run],
+    findings: Iterable[Finding],
+    needed: Iterable[str],
+    neighbours: Sequence[Run],
+) -> list[Finding]:
+    """Findings that forbid judging these runs by the needed rules.
+
+    A rule must hold in every run. A rule of the block (a negative control) must hold in one run of
+    the block, `neighbours` included, and be refuted in none. A needed rule that nobody applied to a
+    run is unknown, which objects as well.
+    """
+    by_rule = {(finding.rule_id, finding.run_id): finding for finding in findings}
+    found: list[Finding] = []
+    for rule_id in needed:
+        if rule_id in OF_BLOCK:
+            found += _block_objections(rule_id, runs, by_rule, neighbours)
+            continue
+        answers = [_finding(rule_id, run, by_rule) for run in runs]
+        found += [finding for finding in answers if finding.answer is not Answer.HELD]
+    return found
+
+
+def _block_objections(
+    rule_id: str,
+    runs: Sequence[Run],
+    by_rule: dict[tuple[str, str], Finding],
+    neighbours: Sequence[Run],
+) -> list[Finding]:
+    found: list[Finding] = []
+    for block in sorted({(run.campaign_id, run.block) for run in runs}):
+        members = [run for run in neighbours if (run.campaign_id, run.block) == block]
+        answers = [_finding(rule_id, run, by_rule) for run in members]
+        refuted = [finding for finding in answers if finding.answer is Answer.REFUTED]
+        held = any(finding.answer is Answer.HELD for finding in answers)
+        found += refuted or ([] if held else answers)
+    return found
+
+
+def _finding(rule_id: str, run: Run, by_rule: dict[tuple[str, str], Finding]) -> Finding:
+    known = by_rule.get((rule_id, run.run_id))
+    if known is not None:
+        return known
+    return Finding(
+        rule_id=rule_id,
+        run_id=run.run_id,
+        answer=Answer.UNKNOWN,
+        arithmetic="not applied",
+        detail="The claim needs a rule that this R8 does not have.",
+    )

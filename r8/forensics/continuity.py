@@ -1,0 +1,129 @@
+"""C8: in the window no counter went backwards and no device was replaced or changed state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from r8.forensics.rule import Check, missing
+from r8.units import NS_PER_S, s_from_ns
+
+if TYPE_CHECKING:
+    from r8.forensics.case import Case, Window
+
+# The disk probe ticks ten times a second; a hole this long can hide a device that came and went.
+SAMPLE_GAP_NS_MAX = 2 * NS_PER_S
+# A gauge: it falls whenever a request completes.
+GAUGES = ("in_flight",)
+
+# Readings from the last at or before the window to the first at or after it.
+_STEPS = """
+WITH readings AS (
+  SELECT device, counter, mono_ns, value, coalesce(epoch, 0) AS epoch,
+         lag(mono_ns) OVER w AS mono_before, lag(value) OVER w AS value_before,
+         lag(coalesce(epoch, 0)) OVER w AS epoch_before
+  FROM probes
+  WHERE run_id = $run AND probe = 'disk' AND list_contains($devices, device)
+    AND value IS NOT NULL AND NOT list_contains($gauges, counter)
+  WINDOW w AS (PARTITION BY device, counter ORDER BY mono_ns)
+)
+SELECT * FROM readings
+WHERE mono_before IS NOT NULL AND mono_ns > $begin_ns AND mono_before < $end_ns
+"""
+
+
+def nothing_regressed(case: Case) -> list[Check]:
+    """C8: counters only grow, samples have no hole, identity and state stay, the engine lives."""
+    window = case.window("measure")
+    if window is None:
+        return [missing("no measure window", "measure_begin or measure_end is missing.")]
+    run = case.run
+    devices = [run.kv_device, *case.members(run.kv_device), *run.other_kv_devices]
+    return [
+        *_counters(case, devices, window),
+        *[_identity(case, device, window) for device in devices],
+        *[_engine_lives(case, instance, window) for instance in run.instances],
+    ]
+
+
+def _counters(case: Case, devices: list[str], window: Window) -> list[Check]:
+    bounds = {"begin_ns": window.begin_ns, "end_ns": window.end_ns}
+    rows = case.rows(
+        f"SELECT count(*), count(DISTINCT device), "  # noqa: S608  # constant text, bound values
+        "count(*) FILTER (value < value_before), "
+        "count(*) FILTER (epoch <> epoch_before), max(mono_ns - mono_before) "
+        f"FROM ({_STEPS})",
+        devices=devices,
+        gauges=list(GAUGES),
+        **bounds,
+    )
+    steps, seen, regressed, epochs, gap_ns = rows[0]
+    if seen < len(devices):
+        return [
+            missing(
+                f"{seen} of {len(devices)} KV devices sampled in the window",
+                "The disk probe did not watch every KV device.",
+            )
+        ]
+    return [
+        Check(
+            arithmetic=f"{regressed} of {steps} counter steps went backwards, "
+            f"{epochs} began a new epoch",
+            held=regressed == 0 and epochs == 0,
+            otherwise="A device was replaced or its counters restarted: byte counts over the "
+            "window mean nothing.",
+        ),
+        Check(
+            arithmetic=f"longest gap between samples {s_from_ns(gap_ns):.2f} s <= "
+            f"{s_from_ns(SAMPLE_GAP_NS_MAX):.0f} s",
+            held=gap_ns <= SAMPLE_GAP_NS_MAX,
+            otherwise="The probe was stopped inside the window; a regression could hide there.",
+        ),
+    ]
+
+
+def _identity(case: Case, device: str, window: Window) -> Check:
+    """The same disk instance, members and state at every reading, and one after the window."""
+    readings = case.rows(
+        "SELECT counter, coalesce(text, value::VARCHAR), mono_ns FROM probes "
+        "WHERE run_id = $run AND probe = 'topology' AND device = $device "
+        "AND counter IN ('diskseq', 'state', 'members', 'kind') ORDER BY mono_ns",
+        device=device,
+    )
+    before = any(row[2] <= window.begin_ns for row in readings)
+    after = any(row[2] >= window.end_ns for row in readings)
+    if not (before and after):
+        return missing(
+            f"{device}: topology not read on both sides of the window",
+            "Nobody looked whether the device is still the same one.",
+        )
+    words: dict[str, set[str | None]] = {}
+    for counter, word, _ in readings:
+        words.setdefault(counter, set()).add(word)
+    changed = {name: sorted(map(str, found)) for name, found in words.items() if len(found) > 1}
+    shown = ", ".join(f"{name} {' -> '.join(found)}" for name, found in changed.items())
+    diskseq = next(iter(words.get("diskseq", {None})))
+    return Check(
+        arithmetic=f"{device}: {shown or f'diskseq {diskseq}, state and members unchanged'}",
+        held=not changed,
+        otherwise=f"{device} was replaced or changed state.",
+    )
+
+
+def _engine_lives(case: Case, instance: str, window: Window) -> Check:
+    rows = case.rows(
+        "SELECT count(*), count(*) FILTER (first_ns <= $begin_ns AND last_ns >= $end_ns) FROM ("
+        "SELECT device, min(mono_ns) AS first_ns, max(mono_ns) AS last_ns FROM probes "
+        "WHERE run_id = $run AND probe = 'process' AND value IS NOT NULL "
+        "AND starts_with(device, $prefix) GROUP BY device)",
+        prefix=f"{instance}:",
+        begin_ns=window.begin_ns,
+        end_ns=window.end_ns,
+    )
+    seen, lived = rows[0]
+    if not seen:
+        return missing(f"{instance}: no process sampled", "The process probe is silent.")
+    return Check(
+        arithmetic=f"{instance}: {lived} of {seen} processes lived through the window",
+        held=lived > 0,
+        otherwise="The engine was restarted inside the window.",
+    )

@@ -1,0 +1,164 @@
+"""The certificate of R1: every rule with its stable id, in the order it is printed.
+
+C1-C6, C8, C10, C11 prove the cold read. E1 is the engine's soundness, Q1 and Q2 the quality of the
+run, N1 and N2 the negative controls. An id is never reused for another meaning. C7 (recompute arm)
+and C9 (link ceiling) belong to scenarios that have such an arm or such a link.
+"""
+
+from __future__ import annotations
+
+from r8.forensics import (
+    balance,
+    client,
+    coldness,
+    continuity,
+    controls,
+    engine,
+    hits,
+    patch,
+    placement,
+)
+from r8.forensics.rule import Rule
+from r8.units import mib, s_from_ns
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        rule_id="C1",
+        title="the KV files lie on the device the arm names",
+        reason="A pool on another disk measures that disk.",
+        inputs="residency rows after_drop (device of each file's st_dev); topology `mount` of "
+        "run.kv_device; run.kv_dir",
+        threshold="every file; no tolerance",
+        checks=placement.kv_on_named_device,
+    ),
+    Rule(
+        rule_id="C2",
+        title="the populate is durable",
+        reason="Dirty pages survive a drop: what is still being written is read from memory.",
+        inputs="event `durable` (files, bytes, expected, quiet_ns); disk `write_sectors` of the KV "
+        "device from quiet_ns before it to drop_begin",
+        threshold=f"exact files and bytes; at most {mib(coldness.QUIET_WRITE_BYTES_MAX):.0f} MiB "
+        "written in the quiet interval (a file system's own log, less than a chunk under way)",
+        checks=coldness.populate_durable,
+    ),
+    Rule(
+        rule_id="C3",
+        title="the page cache was dropped, and no KV file is in it",
+        reason="A drop can fail, hang, or reach another file system; the reads would be warm.",
+        inputs="event `drop_end` (rc); residency rows after_drop between drop_end and "
+        "measure_begin, with the method's self-test",
+        threshold=f"rc 0; every file at most {coldness.RESIDENT_SHARE_MAX:.0%} resident; as many "
+        "files as were expected on disk; the self-test saw an evicted file as evicted",
+        checks=coldness.dropped_and_cold,
+    ),
+    Rule(
+        rule_id="C4",
+        title="the bytes balance: engine, device, members, process",
+        reason="Only bytes that left the device were read from it; logs alone name no tier.",
+        inputs="metrics engine_hit_bytes, device_read_bytes, process_read_bytes of phase measure; "
+        "disk `read_sectors` of members and of whole devices outside the KV tier",
+        threshold=f"{balance.BALANCE_TOLERANCE:.0%} both ways (metadata, one sampling interval); "
+        f"process at least {1 - balance.BALANCE_TOLERANCE:.2f} of the device and at most the "
+        f"larger of {balance.BALANCE_TOLERANCE:.0%} and "
+        f"{mib(balance.PROCESS_EXCESS_BYTES):.0f} MiB above it, or else matched by reads of other "
+        "devices (libraries are read again after a drop: 7-14 MiB were seen)",
+        checks=balance.bytes_balance,
+    ),
+    Rule(
+        rule_id="C5",
+        title="no other KV device was read",
+        reason="The tier under comparison may serve the arm it is compared with.",
+        inputs="run.other_kv_devices; disk `read_sectors` of each over the measure window",
+        threshold=f"below {placement.OTHER_DEVICE_SHARE_MAX:.0%} of the cell's KV bytes, each",
+        checks=placement.other_devices_quiet,
+    ),
+    Rule(
+        rule_id="C6",
+        title="every request hit exactly its whole chunks, none from DRAM",
+        reason="A prefix cache or a DRAM tier answers in front of the device; a miss recomputes.",
+        inputs="lookup and retrieved lines of each measured request; event `server_config` of each "
+        "instance (enable_prefix_caching, chunk_tokens, cpu_tier_bytes, read back from the running "
+        "server); metrics engine_hit_bytes and device_read_bytes",
+        threshold="chunk*floor((prompt-1)/chunk) tokens exactly; 0 computed tokens; hits not "
+        f"covered by the device at most {balance.BALANCE_TOLERANCE:.0%}",
+        checks=hits.hits_exact,
+    ),
+    Rule(
+        rule_id="C8",
+        title="no counter regressed, no device changed, no hole in the samples",
+        reason="A replaced device restarts its counters: differences over it mean nothing.",
+        inputs="disk counters and epochs of all KV devices over the measure window; topology "
+        "diskseq, state, members, kind on both sides of it; process samples of each instance",
+        threshold="no step backwards, one epoch, the same identity; no gap above "
+        f"{s_from_ns(continuity.SAMPLE_GAP_NS_MAX):.0f} s (the probe ticks ten times a second)",
+        checks=continuity.nothing_regressed,
+    ),
+    Rule(
+        rule_id="C10",
+        title="the load client was not the bottleneck",
+        reason="A client that is late offers less load; one that is slow times itself.",
+        inputs="scheduled and sent instants of measured requests; calibration row `client` against "
+        "a null server",
+        threshold=f"send lag at most {client.SEND_LAG_SHARE_MAX:.0%} of the TTFT p50 (the "
+        f"tolerance of a claim); median TTFT error at most {client.TTFT_ERROR_SHARE_MAX:.0%} "
+        "(a fifth of it)",
+        checks=client.client_kept_up,
+    ),
+    Rule(
+        rule_id="C11",
+        title="the code the arm names was in force",
+        reason="A patch applied too late, to another tree, or loaded and inactive, changes nothing "
+        "and is measured all the same.",
+        inputs="run.patch and event `patch_state`; R8-PATCH loaded and read lines of the engine",
+        threshold="the module's SHA-256 exactly; bytes exactly the sessions' chunks; at least "
+        "bytes/segment size segments; 0 misses. Unpatched: no R8-PATCH line and the base digest, "
+        "or mode=serial",
+        checks=patch.patch_in_force,
+    ),
+    Rule(
+        rule_id="E1",
+        title="the engine did not fall back to recompute",
+        reason="An engine without its KV tier answers, is slow, and reports itself healthy.",
+        inputs="engine_log lines of kind fatal, each instance",
+        threshold="none; an instance without any line is unknown",
+        checks=engine.engine_sound,
+    ),
+    Rule(
+        rule_id="Q1",
+        title="every planned request was answered in full",
+        reason="Dropping failures flatters every percentile.",
+        inputs="requests of phase measure: outcome, session, usage tokens",
+        threshold="no failure, each planned session once, exact token counts",
+        checks=engine.every_request_answered,
+    ),
+    Rule(
+        rule_id="Q2",
+        title="the run is whole and its phases are in order",
+        reason="A recovered or reordered run shows what happened, not what was planned.",
+        inputs="run.complete; events " + ", ".join(engine.MILESTONES),
+        threshold="every milestone, in order, measured exactly once",
+        checks=engine.run_whole,
+    ),
+    Rule(
+        rule_id="N1",
+        title="a warm read is refused by C3 and C4",
+        reason="A certificate that cannot say no says nothing.",
+        inputs="the warm read (control `warm_read`, else phase warm): retrieved tokens, residency "
+        "before it, disk `read_sectors` over it",
+        threshold="files above C3's limit resident and as many bytes as were hit; device bytes "
+        f"below {1 - balance.BALANCE_TOLERANCE:.2f} of the hits. One run of a block that shows it "
+        "speaks for the block; an O_DIRECT arm cannot",
+        checks=controls.warm_read_is_refused,
+        of_block=True,
+    ),
+    Rule(
+        rule_id="N2",
+        title="a random prompt hits nothing",
+        reason="If a prompt nobody stored is found in the cache, hits prove nothing.",
+        inputs="the random prompt (control `random_prompt`, else phase control): hit tokens of its "
+        "lookup line",
+        threshold="0 tokens. One run of a block that shows it speaks for the block",
+        checks=controls.random_prompt_hits_nothing,
+        of_block=True,
+    ),
+)
