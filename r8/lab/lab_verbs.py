@@ -1,0 +1,86 @@
+"""The verbs of `r8` that act on machines: they need the checkout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from r8.errors import EXIT_USAGE
+from r8.lab import keeper
+from r8.lab.instruments import CHECKOUT
+from r8.lab.preflight import preflight
+from r8.lab.site import load_site
+
+if TYPE_CHECKING:
+    import argparse
+
+RUNS_ROOT = CHECKOUT / "data" / "runs"
+REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
+
+
+def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register `preflight`, `status` and `clean`."""
+    verb = subparsers.add_parser("preflight", help="look at a site; start and change nothing")
+    verb.add_argument("--site", type=Path, default=REHEARSAL)
+    verb.add_argument("--scenario", default="r1-parallel-read")
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_preflight)
+
+    verb = subparsers.add_parser("status", help="runs done, broken or running; what is left behind")
+    verb.add_argument("--runs-root", type=Path, default=RUNS_ROOT)
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_status)
+
+    verb = subparsers.add_parser("clean", help="stop and unmount what a killed campaign left")
+    verb.add_argument("--runs-root", type=Path, default=RUNS_ROOT)
+    verb.set_defaults(func=_clean)
+
+
+def _preflight(args: argparse.Namespace) -> int:
+    checks = preflight(load_site(args.site), args.scenario, RUNS_ROOT)
+    if args.json:
+        rows = [
+            {"name": one.name, "ok": one.ok, "saw": one.saw, "next_step": one.next_step}
+            for one in checks
+        ]
+        print(json.dumps(rows, indent=1))
+    else:
+        table = [
+            [one.name, "ok" if one.ok else "NOT READY", one.saw, one.next_step] for one in checks
+        ]
+        print(tabulate(table, headers=["what", "ready", "saw", "type next"], maxcolwidths=60))
+    return 0 if all(one.ok for one in checks) else EXIT_USAGE
+
+
+def _status(args: argparse.Namespace) -> int:
+    rows = [_place(path) for path in sorted(args.runs_root.glob("*/*")) if path.is_dir()]
+    left = keeper.leftovers(args.runs_root / ".keeper")
+    if args.json:
+        print(json.dumps({"runs": rows, "leftovers": [str(one) for one in left]}, indent=1))
+        return 0
+    print(tabulate(rows, headers="keys") if rows else f"no runs under {args.runs_root}")
+    for one in left:
+        print(f"left behind: {one} -> r8 clean")
+    return 0
+
+
+def _place(path: Path) -> dict[str, str]:
+    """One run directory and what can be done with it."""
+    if path.suffix in {".partial", ".finalising"}:
+        state, then = "not finished", f"r8 recover {path}"
+    elif (path / "MANIFEST.sha256").is_file():
+        complete = json.loads((path / "run.json").read_text())["complete"]
+        state = "finished" if complete else "recovered, not a measurement"
+        then = f"r8 certificate {path}"
+    else:
+        state, then = "not a run directory", "-"
+    return {"scenario": path.parent.name, "run": path.name, "state": state, "next": then}
+
+
+def _clean(args: argparse.Namespace) -> int:
+    for one in keeper.clean(args.runs_root / ".keeper"):
+        print(f"undone: {one}")
+    return 0

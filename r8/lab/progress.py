@@ -1,0 +1,57 @@
+"""Where a long piece of work stands: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts cells; the ETA is the mean time of finished ones, or the site's estimate before."""
+
+    total: int
+    estimate_s: float
+    done: int = 0
+    label: str = ""
+    _began: float = field(default_factory=time.monotonic)
+    _cell_began: float = field(default_factory=time.monotonic)
+
+    @property
+    def eta_s(self) -> float:
+        """Seconds left: whole cells to come plus what the present one should still need."""
+        each = (self._cell_began - self._began) / self.done if self.done else self.estimate_s
+        present = max(0.0, each - (time.monotonic() - self._cell_began))
+        return (self.total - self.done - 1) * each + present
+
+    def start(self, label: str) -> None:
+        """Begin a cell."""
+        self.label = label
+        self._cell_began = time.monotonic()
+
+    def finish(self) -> None:
+        """End a cell."""
+        self.done += 1
+        self._cell_began = time.monotonic()
+
+    def say(self, what: str) -> None:
+        """Show one step of the present cell."""
+        place = min(self.done + 1, self.total)
+        text = f"[{place}/{self.total}] {self.label}: {what}"
+        text += f"  (elapsed {_clock(time.monotonic() - self._began)}, ETA {_clock(self.eta_s)})"
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[2K{text}")
+        else:
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Leave the live line."""
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")

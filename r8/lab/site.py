@@ -1,0 +1,242 @@
+"""The site file: where everything lives, and the site's own commands for acting on it.
+
+A site file is TOML; an unknown key is an error, never ignored. Commands are lists of words, which
+may hold `{names}`, filled from `[vars]`, from the instance and from the run. R8 stores no password, and
+runs nothing that is not written there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from r8.errors import SiteError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SITE_SCHEMA = 1
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A machine, and how commands get to it: no prefix here, `ssh node0` elsewhere."""
+
+    name: str
+    exec_prefix: tuple[str, ...] = ()
+    drop_caches: tuple[str, ...] = ("sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches")
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A medium that may hold KV: `kv_dir` must be an existing directory R8 may write into."""
+
+    name: str
+    host: str
+    kv_dir: str
+    block_device: str | None = None  # kernel name; None: resolved from kv_dir
+    link_bytes_per_s: int | None = None  # declared ceiling of the slowest link to it
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How an inference engine is started, where, and how it is looked into."""
+
+    host: str
+    command: tuple[str, ...]
+    python: tuple[str, ...]  # the interpreter that runs LMCache, without the exec prefix
+    exec_prefix: tuple[str, ...] = ()  # for example: docker exec -i vllm
+    env: dict[str, str] = {}
+    unset_env: tuple[str, ...] = ()
+    ready_path: str = "/health"
+    ready_timeout_s: float = 600.0
+    stop_grace_s: float = 30.0
+    # Prints the host pid whose tree holds the engine; None: the started process itself.
+    root_pid: tuple[str, ...] | None = None
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One engine process group: a port, and what only this instance is told."""
+
+    name: str
+    port: int
+    base_url: str = "http://127.0.0.1:{port}"
+    env: dict[str, str] = {}
+
+
+class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What differs between arms: the device, the LMCache, its patch, and settings."""
+
+    device: str
+    patch: Literal["patched", "unpatched"]
+    lmcache: str | None = None  # version of an overlay; None: what the engine has installed
+    extra_config: dict[str, int | float | str | bool] = {}
+    env: dict[str, str] = {}
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much load one scenario puts on this site."""
+
+    arms: tuple[str, ...]
+    other_arms: tuple[str, ...] = ()  # run too with `--arms all`
+    instances: tuple[str, ...]
+    concurrency: tuple[int, ...]
+    sessions: int
+    prompt_tokens: int
+    output_tokens: int
+    flush_sessions: int
+    chunk_tokens: int
+    bytes_per_token: int
+    cpu_tier_bytes: int
+    vocab: tuple[int, int]
+    model_name: str
+    blocks: int = 5
+    populate_concurrency: int = 1
+    endpoint: Literal["completions", "chat"] = "completions"
+    request_timeout_s: float = 1800.0
+    extra_config: dict[str, int | float | str | bool] = {}
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a shaped device models; every number of its runs is `modelled`."""
+
+    device: str
+    bandwidth_bytes_per_s: int
+    latency_ns: int  # start value; calibration moves it until the ratio below is met
+    serial_reference: float  # published serial bandwidth, and..
+    ceiling_reference: float  # ..published parallel bandwidth: only their ratio is modelled
+    time_scale: float  # modelled seconds per rehearsal second, for reading results
+    image_bytes: int
+    read_ahead_kib: int
+    max_sectors_kib: int
+
+
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The tiny model and the shaped devices of a rehearsal site."""
+
+    model: dict[str, int]
+    shapes: tuple[Shape, ...]
+    lmcache: tuple[str, ...]
+    memory_bytes: int  # needed free before start
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole site file."""
+
+    schema: int
+    name: str
+    basis: Literal["measured", "modelled"]
+    comparability: dict[str, str]
+    hosts: tuple[Host, ...]
+    devices: tuple[Device, ...]
+    engine: Engine
+    instances: tuple[Instance, ...]
+    arms: dict[str, Arm]
+    scenarios: dict[str, Plan]
+    vars: dict[str, str] = {}
+    rehearsal: Rehearsal | None = None
+
+    def device(self, name: str) -> Device:
+        """The device of that name."""
+        return next(device for device in self.devices if device.name == name)
+
+    def host(self, name: str) -> Host:
+        """The host of that name."""
+        return next(host for host in self.hosts if host.name == name)
+
+    def instance(self, name: str) -> Instance:
+        """The instance of that name."""
+        return next(instance for instance in self.instances if instance.name == name)
+
+
+class LoadedSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A site file as read: its content, its bytes for the record, and their digest."""
+
+    path: Path
+    text: str
+    sha256: str
+    site: Site
+
+
+def load_site(path: Path) -> LoadedSite:
+    """Read and check a site file.
+
+    Raises:
+        SiteError: it cannot be read, holds an unknown or missing key, or names something undefined.
+
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise SiteError(
+            f"the site file cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="give an existing file with --site, or copy one from data/sites/",
+        ) from error
+    try:
+        site = msgspec.convert(tomllib.loads(raw.decode()), Site)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SiteError(
+            f"the site file is not TOML: {error}", where=str(path), next_step="mend that line"
+        ) from error
+    except msgspec.ValidationError as error:
+        raise SiteError(
+            str(error),
+            where=str(path),
+            next_step="compare with data/sites/rehearsal.toml; r8/lab/site.py lists every key",
+        ) from error
+    _check_names(site, path)
+    return LoadedSite(
+        path=path, text=raw.decode(), sha256=hashlib.sha256(raw).hexdigest(), site=site
+    )
+
+
+def _check_names(site: Site, path: Path) -> None:
+    """Refuse a file whose tables name hosts, devices, instances or arms that are not there."""
+    if site.schema != SITE_SCHEMA:
+        raise SiteError(
+            f"site schema {site.schema}, this R8 reads {SITE_SCHEMA}",
+            where=str(path),
+            next_step=f"set schema = {SITE_SCHEMA} and check the keys against data/sites/",
+        )
+    hosts = {host.name for host in site.hosts}
+    devices = {device.name for device in site.devices}
+    instances = {instance.name for instance in site.instances}
+    wanted = [("engine.host", site.engine.host, hosts)]
+    wanted += [(f"device {device.name}: host", device.host, hosts) for device in site.devices]
+    wanted += [(f"arms.{name}.device", arm.device, devices) for name, arm in site.arms.items()]
+    for name, plan in site.scenarios.items():
+        arms = (*plan.arms, *plan.other_arms)
+        wanted += [(f"scenarios.{name}.arms", arm, set(site.arms)) for arm in arms]
+        wanted += [(f"scenarios.{name}.instances", one, instances) for one in plan.instances]
+    if site.rehearsal:
+        wanted += [("rehearsal.shapes", shape.device, devices) for shape in site.rehearsal.shapes]
+    for where, name, known in wanted:
+        if name not in known:
+            raise SiteError(
+                f"{where} names '{name}', which the file does not define",
+                where=str(path),
+                next_step=f"use one of: {', '.join(sorted(known)) or 'none defined yet'}",
+            )
+
+
+def fill(words: tuple[str, ...], names: dict[str, str], *, where: str) -> list[str]:
+    """Fill `{names}` in a command's words.
+
+    Raises:
+        SiteError: a word uses a name nobody defined.
+
+    """
+    return [fill_one(word, names, where=where) for word in words]
+
+
+def fill_one(word: str, names: dict[str, str], *, where: str) -> str:
+    """Fill `{names}` in one word; `{{` and `}}` stand for themselves."""
+    try:
+        return word.format_map(names)
+    except (KeyError, IndexError, ValueError) as error:
+        raise SiteError(
+            f"'{word}' uses a name that is not defined: {error}",
+            where=where,
+            next_step=f"define it under [vars], or use one of: {', '.join(sorted(names))}",
+        ) from error

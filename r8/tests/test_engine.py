@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from r8.errors import EngineError
+from r8.lab.engine import engine_env, launch, read_config, wait_ready
+from r8.lab.keeper import Keeper
+from r8.lab.site import Site, load_site
+
+REHEARSAL = Path(__file__).resolve().parents[2] / "data" / "sites" / "rehearsal.toml"
+
+# Lines as vLLM 0.27.1 and LMCache 0.5.0 print them, shortened.
+LOG = (
+    "\x1b[0;36m(EngineCore pid=7)\x1b[0;0m INFO core.py:122] Initializing a V1 LLM engine "
+    "(v0.27.1) with config: model='/m', enable_prefix_caching=False, enable_chunked_prefill=True\n"
+    "LMCache INFO: Creating LMCacheEngine with config: {'chunk_size': 256, 'local_cpu': True, "
+    "'max_local_cpu_size': 1.5, 'local_disk': 'file:///kv', "
+    "'extra_config': {'r8_read_threads': 32}}\n"
+)
+
+
+def _site(command: tuple[str, ...]) -> Site:
+    site = load_site(REHEARSAL).site
+    return msgspec.structs.replace(
+        site, engine=msgspec.structs.replace(site.engine, command=command)
+    )
+
+
+def test_the_running_servers_own_settings_are_read_from_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(LOG)
+    config = read_config(log)
+    assert config.enable_prefix_caching is False
+    assert config.chunk_tokens == 256
+    assert config.cpu_tier_bytes == 3 << 29
+    assert config.disk_path == "file:///kv"
+    assert config.extra_config == "{'r8_read_threads': 32}"
+
+
+def test_what_the_server_does_not_say_is_none_and_not_a_default(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("nothing of use\n")
+    config = read_config(log)
+    assert config.enable_prefix_caching is None
+    assert config.chunk_tokens is None
+    assert read_config(tmp_path / "absent.log").disk_path is None
+
+
+def test_extra_config_reaches_lmcache_as_json() -> None:
+    env = engine_env({"A": "1"}, {"r8_read_threads": 32, "use_odirect": True})
+    assert env == {
+        "A": "1",
+        "LMCACHE_EXTRA_CONFIG": '{"r8_read_threads": 32, "use_odirect": true}',
+    }
+    assert engine_env({"A": "1"}, {}) == {"A": "1"}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sys; print('bad flag'); sys.exit(3)", "ended with code 3"),
+        ("import time; time.sleep(60)", "no 200 from"),
+    ],
+)
+def test_a_server_that_never_gets_ready_is_named_with_its_last_words(
+    tmp_path: Path, code: str, said: str
+) -> None:
+    site = _site((sys.executable, "-c", code))
+    log = tmp_path / "server.log"
+    with Keeper(tmp_path / "keeper") as keeper:
+        engine = launch(keeper, site, site.instances[0], {}, {"run_id": "t"}, log)
+        with pytest.raises(EngineError, match=said) as raised:
+            wait_ready(engine, "/health", timeout_s=1.0)
+    assert raised.value.exit_code == 4
+    if code.endswith("sys.exit(3)"):
+        assert "bad flag" in str(raised.value)
