@@ -1,0 +1,257 @@
+"""How exact this client is on this machine: one burst against the null server that knows better.
+
+    send lag    = sent - scheduled, on the client
+    TTFT error  = (first content - sent) by the client
+                  - (first content handed to the kernel - kernel stamp of the first byte) by truth
+    chunk lag   = arrival by the client - hand-over by the server, over all content chunks
+    send skew   = last - first kernel stamp of a first byte
+
+The burst runs through the same code as a real phase. What it cannot show: the network between hosts
+(both ends are on loopback here), and a client that shares its core with other work later on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .clock import Clock
+from .errors import ClientError
+from .phase import Phase
+from .plan import Plan, make_plan
+from .progress import Progress
+from .prompts import prompt_token_ids
+from .render import request_body
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SESSION_VOCAB = (10_000, 100_000)  # five digits and a comma: every token takes six bytes
+_TOKEN_BYTES = 6
+_SPARE_S = 30.0  # beyond the script, before a stream is given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What to run: `request_bytes` is the size of a request's body, exactly."""
+
+    concurrency: int
+    request_bytes: int
+    ttft_ns: int = 500_000_000
+    chunks: int = 64
+    interval_ns: int = 20_000_000
+    client_cpus: Sequence[int] | None = None
+    server_cpus: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """A row of calibration.jsonl, and figures for which it has no column."""
+
+    row: dict[str, Any]
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def inverted_cdf(values: Sequence[int], q: float) -> int:
+    """The smallest value with at least the fraction `q` of the sample at or below it."""
+    if not values or not 0 < q <= 1:
+        raise ValueError(f"no quantile {q} of {len(values)} values")
+    return sorted(values)[math.ceil(q * len(values)) - 1]
+
+
+def calibrate(asked: Calibration) -> Calibrated:
+    """Run the burst; raises ClientError when a stream failed or truth is missing."""
+    command = [sys.executable, "-m", f"{__package__}.null_server"]
+    for name in ("ttft_ns", "chunks", "interval_ns"):
+        command += [f"--{name.replace('_', '-')}", str(getattr(asked, name))]
+    command += ["--requests", str(asked.concurrency)]
+    root = str(Path(__file__).resolve().parents[__package__.count(".") + 1])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": path},
+    ) as server:
+        try:
+            if asked.server_cpus is not None:
+                _pin(server.pid, asked.server_cpus)
+            with tempfile.TemporaryDirectory(prefix="load_client-") as directory:
+                port = _answer(server)["port"]
+                plan = replace(plan, base_url=f"http://127.0.0.1:{port}")
+                requests, chunks, cpu_s = _burst(asked, plan, Path(directory))
+                truth = {one["request_id"]: one for one in _answer(server)}
+        finally:
+            server.kill()
+    return _compare(asked, requests, chunks, truth, cpu_s)
+
+
+def _null_server(asked: Calibration, prompt_tokens: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", f"{__package__}.null_server"]
+    command += ["--requests", str(asked.concurrency), "--prompt-tokens", str(prompt_tokens)]
+    for name in ("ttft_ns", "chunks", "interval_ns"):
+        command += [f"--{name.replace('_', '-')}", str(getattr(asked, name))]
+    root = str(Path(__file__).resolve().parents[__package__.count(".") + 1])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
+def _answer(server: subprocess.Popen[bytes]) -> Any:
+    line = server.stdout.readline() if server.stdout else b""
+    if not line:
+        raise _failed("the null server stopped early")
+    return json.loads(line)
+
+
+def _burst(
+    asked: Calibration, plan: Plan, directory: Path
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float]:
+    with _pinned(asked.client_cpus):
+        begin_s = time.process_time()
+        progress = Progress(sys.stderr, "calibrate", asked.concurrency, quiet=True)
+        summary = Phase(plan, directory, progress, Clock()).run()
+        cpu_s = time.process_time() - begin_s
+    requests = _rows(directory / "requests.jsonl")
+    if not summary.all_ok:
+        bad = next((row for row in requests if row["outcome"] != "ok"), {"error": "stopped"})
+        raise _failed(f"{dict(summary.outcomes)}, first reason: {bad['error']}")
+    return requests, _rows(directory / "chunks.jsonl"), cpu_s
+
+
+def _plan(asked: Calibration) -> Plan:
+    """A completions plan whose bodies have exactly the size asked for."""
+    values: dict[str, Any] = {
+        "phase": "probe",
+        "instance": "null",
+        "base_url": "http://127.0.0.1:1",  # the null server chooses its port
+        "model": "null",
+        "sessions": list(range(asked.concurrency)),
+        "prompt_tokens": 2,
+        "output_tokens": asked.chunks,
+        "concurrency": asked.concurrency,
+        "vocab": list(_SESSION_VOCAB),
+        "timeout_s": (asked.ttft_ns + asked.chunks * asked.interval_ns) / 1e9 + _SPARE_S,
+        "extra_body": {"user": ""},
+    }
+    where = "calibrate"
+    spare = asked.request_bytes - _body_bytes(make_plan(values, where))
+    if spare < 0:
+        raise ClientError(
+            f"a request body has at least {asked.request_bytes - spare} bytes",
+            where="--request-bytes",
+            next_step=f"give {asked.request_bytes - spare} or more",
+        )
+    values["prompt_tokens"] += spare // _TOKEN_BYTES
+    values["extra_body"] = {"user": "x" * (spare % _TOKEN_BYTES)}
+    return make_plan(values, where)
+
+
+def _body_bytes(plan: Plan) -> int:
+    ids = prompt_token_ids(
+        seed=plan.seed, session=0, prompt_tokens=plan.prompt_tokens, vocab=plan.vocab
+    )
+    return len(json.dumps(request_body(plan, ids), separators=(",", ":")))
+
+
+def _compare(
+    asked: Calibration,
+    requests: list[dict[str, Any]],
+    chunks: list[dict[str, Any]],
+    truth: dict[str, dict[str, Any]],
+    cpu_s: float,
+) -> Calibrated:
+    if any(row["request_id"] not in truth for row in requests):
+        raise _failed("the null server did not serve every request")
+    if any(one["first_byte_ns"] is None for one in truth.values()):
+        raise _failed("the null server has no kernel stamps (or the wall clock was set meanwhile)")
+    send_lags = [row["sent_ns"] - row["scheduled_ns"] for row in requests]
+    errors = [_ttft_error_ns(row, truth[row["request_id"]]) for row in requests]
+    lags = _chunk_lags(chunks, truth)
+    first_bytes = [one["first_byte_ns"] for one in truth.values()]
+    magnitudes = [abs(error) for error in errors]
+    row = {
+        "name": "client",
+        "tool": "null-server",
+        "device": "loopback",
+        "read_bytes": None,
+        "elapsed_ns": max(r["done_ns"] for r in requests) - min(r["sent_ns"] for r in requests),
+        "block_bytes": asked.request_bytes,
+        "queue_depth": asked.concurrency,
+        "direct": None,
+        "n": len(requests),
+        "send_lag_p99_ns": inverted_cdf(send_lags, 0.99),
+        "ttft_error_p50_ns": inverted_cdf(magnitudes, 0.5),
+        "ttft_error_max_ns": max(magnitudes),
+        "mono_ns": time.monotonic_ns(),
+    }
+    return Calibrated(
+        row=row,
+        detail={
+            "stamps": sorted({str(r["stamp"]) for r in requests}),
+            "ttft_error_p95_ns": inverted_cdf(magnitudes, 0.95),
+            "ttft_error_least_ns": min(errors),
+            "send_skew_ns": max(first_bytes) - min(first_bytes),
+            "chunk_lag_p50_ns": inverted_cdf(lags, 0.5),
+            "chunk_lag_p99_ns": inverted_cdf(lags, 0.99),
+            "chunk_lag_max_ns": max(lags),
+            "client_cpu_s": cpu_s,
+        },
+    )
+
+
+def _ttft_error_ns(row: dict[str, Any], truth: dict[str, Any]) -> int:
+    said_ns = row["first_content_ns"] - row["sent_ns"]
+    return int(said_ns - (truth["writes_ns"][0] - truth["first_byte_ns"]))
+
+
+def _chunk_lags(chunks: list[dict[str, Any]], truth: dict[str, dict[str, Any]]) -> list[int]:
+    written = {name: iter(one["writes_ns"]) for name, one in truth.items()}
+    return [
+        chunk["arrival_ns"] - next(written[chunk["request_id"]])
+        for chunk in chunks
+        if chunk["kind"] == "content"
+    ]
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+
+
+def _failed(what: str) -> ClientError:
+    return ClientError(
+        f"calibration failed: {what}",
+        where="the null server on 127.0.0.1",
+        next_step="run it again on a quiet machine, or with a smaller --concurrency",
+    )
+
+
+def _pin(process_id: int, cpus: Sequence[int]) -> None:
+    try:
+        os.sched_setaffinity(process_id, cpus)
+    except OSError as refusal:
+        raise ClientError(
+            f"cannot run on CPUs {list(cpus)}: {refusal.strerror}",
+            where="--client-cpus or --server-cpus",
+            next_step=f"choose among {sorted(os.sched_getaffinity(0))}",
+        ) from refusal
+
+
+@contextmanager
+def _pinned(cpus: Sequence[int] | None) -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    if cpus is not None:
+        _pin(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,104 @@
+"""What the wire showed of one request, and when: the only thing a burst leaves behind.
+
+Rows are a pure function of captures and a clock map, so anyone can derive them again.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .clock import STEP_TOLERANCE_NS, ClockMap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NS_PER_S = 1_000_000_000
+TIMESPEC = struct.Struct("@ll")  # what SO_TIMESTAMPNS hands over
+KERNEL = "kernel"
+USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One successful receive. The kernel stamp is that of the last packet in `data`."""
+
+    user_ns: int  # monotonic, just after the receive returned
+    kernel_wall_ns: int | None  # CLOCK_REALTIME
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One request and the raw response: instants of the monotonic clock, None where it never came.
+
+    `ended` says why reading stopped: `complete` (the body's own framing ended it), `eof`, `reset`,
+    `timeout`, `connect` (never connected) or `interrupted`.
+    """
+
+    request_id: str
+    instance: str
+    phase: str
+    session: int
+    endpoint: str
+    prompt_tokens_planned: int
+    output_tokens_planned: int
+    request_bytes: int
+    scheduled_ns: int | None
+    connected_ns: int | None
+    sent_ns: int | None
+    sent_done_ns: int | None
+    ended: str
+    ended_ns: int | None
+    ended_detail: str | None
+    reads: tuple[Read, ...]
+
+
+def kernel_wall_ns(timespec: bytes) -> int | None:
+    """Nanoseconds of a SO_TIMESTAMPNS payload; None where the kernel gave none."""
+    if len(timespec) < TIMESPEC.size:
+        return None
+    seconds, nanoseconds = TIMESPEC.unpack_from(timespec)
+    return int(seconds) * NS_PER_S + int(nanoseconds)
+
+
+def insane_stamp(capture: Capture, clock: ClockMap) -> str | None:
+    """Why the kernel stamps of this capture cannot be right; None when they can.
+
+    A packet arrives after the request was sent, before it is read, and not before its predecessor.
+    """
+    floor_ns = capture.sent_ns
+    for read in capture.reads:
+        if read.kernel_wall_ns is None:
+            continue
+        arrival_ns = clock.mono_ns(read.kernel_wall_ns)
+        if arrival_ns > read.user_ns + STEP_TOLERANCE_NS:
+            return f"stamped {arrival_ns - read.user_ns} ns after it was read"
+        if floor_ns is not None and arrival_ns < floor_ns - STEP_TOLERANCE_NS:
+            return f"stamped {floor_ns - arrival_ns} ns before it could arrive"
+        floor_ns = arrival_ns
+    return None
+
+
+def untrusted_kernel_clock(captures: Sequence[Capture], clock: ClockMap) -> str | None:
+    """Why no kernel stamp of this burst is used; None when they are good."""
+    if clock.stepped:
+        return f"the wall clock was set during the burst (offset moved {clock.spread_ns} ns)"
+    for capture in captures:
+        reason = insane_stamp(capture, clock)
+        if reason is not None:
+            return f"kernel stamps of {capture.request_id} are impossible ({reason})"
+    return None
+
+
+def arrivals(capture: Capture, clock: ClockMap | None) -> tuple[str, list[int]]:
+    """How arrivals were stamped, and the monotonic instant of every read.
+
+    Kernel stamps when `clock` is given and every read has one, else user stamps for all of them:
+    the two kinds are never mixed inside one request.
+    """
+    stamps = [read.kernel_wall_ns for read in capture.reads]
+    if clock is None or not stamps or None in stamps:
+        return USER, [read.user_ns for read in capture.reads]
+    return KERNEL, [clock.mono_ns(stamp) for stamp in stamps if stamp is not None]

@@ -1,0 +1,93 @@
+"""Chat text of an exact token count, found with the server's own `/tokenize`.
+
+The template's tokens count too, and only the server knows them. The text is built from a session's
+words: the largest number of whole words that fits, then short fillers until the count is exact.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .errors import ClientError
+from .prompts import prompt_words
+from .render import authorization
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+# One of these adds exactly one token with every byte-level tokenizer tried.
+_FILLERS = (" a", " the", "\n", ".", "!", " 1", "x")
+# Parts of a request that change how the server renders the conversation.
+_TEMPLATE_KEYS = ("chat_template", "chat_template_kwargs", "tools")
+_TOKENIZE_TIMEOUT_S = 60.0
+_EXCERPT = 300
+
+TokenCounter = Callable[[str], int]
+
+
+def exact_text(count: TokenCounter, *, seed: int, session: int, prompt_tokens: int) -> str:
+    """Text that `count` says is exactly `prompt_tokens` long; raises ClientError if none is found.
+
+    `count` gives the tokens of the whole rendered conversation around a text.
+    """
+    words = prompt_words(seed=seed, session=session, count=prompt_tokens)
+    fits, beyond = 0, len(words) + 1
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        if count(" ".join(words[:middle])) <= prompt_tokens:
+            fits = middle
+        else:
+            beyond = middle
+    text = " ".join(words[:fits])
+    reached = count(text)
+    while fits and reached < prompt_tokens:
+        grown = next(
+            (text + filler for filler in _FILLERS if count(text + filler) == reached + 1), None
+        )
+        if grown is None:
+            break
+        text, reached = grown, reached + 1
+    if not fits or reached != prompt_tokens:
+        raise ClientError(
+            f"no text of exactly {prompt_tokens} tokens found for session {session}"
+            f" (nearest: {reached})",
+            where="/tokenize of the server",
+            next_step="change prompt_tokens by a few, or use endpoint completions with token ids",
+        )
+    return text
+
+
+def server_counter(plan: Plan) -> TokenCounter:
+    """A counter that asks the plan's server; it raises ClientError when the server cannot say."""
+    host, port, prefix = plan.url()
+    extra = {key: plan.extra_body[key] for key in _TEMPLATE_KEYS if key in plan.extra_body}
+    where = f"http://{host}:{port}{prefix}/tokenize"
+
+    def count(text: str) -> int:
+        messages = [{"role": "user", "content": text}]
+        body = json.dumps({"model": plan.model, "messages": messages, **extra})
+        headers = {"Content-Type": "application/json", **authorization(plan)}
+        connection = http.client.HTTPConnection(host, port, timeout=_TOKENIZE_TIMEOUT_S)
+        try:
+            connection.request("POST", f"{prefix}/tokenize", body, headers)
+            answer = connection.getresponse().read()
+            return int(json.loads(answer)["count"])
+        except (OSError, http.client.HTTPException) as refusal:
+            raise _no_count(str(refusal), where) from refusal
+        except (ValueError, KeyError, TypeError) as damage:
+            raise _no_count(answer[:_EXCERPT].decode("utf-8", "replace"), where) from damage
+        finally:
+            connection.close()
+
+    return count
+
+
+def _no_count(seen: str, where: str) -> ClientError:
+    return ClientError(
+        f"the server does not count tokens: {seen}",
+        where=where,
+        next_step="serve /tokenize, or use endpoint completions with token ids",
+    )

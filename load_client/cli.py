@@ -1,0 +1,170 @@
+"""The command line: `run`, `calibrate`, `rederive`.
+
+Exit codes: 0 every request ok, 1 some failed (their rows are kept), 4 the client cannot do what was
+asked, 128 + signal after a stop by signal (rows of what was in flight are kept).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .calibrate import Calibration, calibrate
+from .clock import Clock
+from .errors import EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE, ClientError
+from .journal import append_rows
+from .phase import Phase
+from .plan import make_plan, read_plan
+from .progress import Progress
+from .raw_stream import decode_batches
+from .rows import burst_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+_SIGNAL_EXIT_BASE = 128
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    stopped_by: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        stopped_by.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = int(options.command(options))
+    except ClientError as error:
+        print(f"load_client: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        code = EXIT_SOME_FAILED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return _SIGNAL_EXIT_BASE + stopped_by[0] if stopped_by else code
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(
+            f"load_client: {message} [command line] -> {self.prog} --help shows what to type",
+            file=sys.stderr,
+        )
+        sys.exit(EXIT_USAGE)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m load_client", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    _run_parser(commands.add_parser("run", help="send one phase of load, append rows to DIR"))
+    _calibrate_parser(
+        commands.add_parser("calibrate", help="measure this client against its own null server")
+    )
+    again = commands.add_parser("rederive", help="derive rows again from a raw stream file")
+    again.add_argument("raw", type=Path, help="DIR/raw/client-*.jsonl.gz")
+    again.add_argument("--out", type=Path, required=True, help="directory for the derived rows")
+    again.set_defaults(command=_rederive)
+    return parser
+
+
+def _run_parser(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--plan", type=Path, help="JSON file; flags below override its keys")
+    add("--out", type=Path, required=True, help="directory of the journals")
+    add("--quiet", action="store_true", help="no progress, warnings only")
+    for name in ("phase", "instance", "base-url", "model", "endpoint", "shape", "api-key-env"):
+        add(f"--{name}")
+    for name in ("concurrency", "seed", "prompt-tokens", "output-tokens"):
+        add(f"--{name}", type=int)
+    add("--sessions", type=_session_list, help="for example 0-15,40")
+    add("--vocab", type=int, nargs=2, metavar=("LOW", "HIGH"), help="token ids in [LOW, HIGH)")
+    add("--timeout-s", type=float, help="limit of a whole request")
+    add("--temperature", type=float)
+    add("--ignore-eos", action=argparse.BooleanOptionalAction)
+    add("--return-token-ids", action=argparse.BooleanOptionalAction)
+    add("--extra-body", type=json.loads, metavar="JSON")
+    parser.set_defaults(command=_run)
+
+
+def _calibrate_parser(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--concurrency", type=int, required=True)
+    add("--request-bytes", type=int, required=True, help="size of each request body")
+    add("--out", type=Path, required=True, help="journal the row is appended to")
+    add("--ttft-ms", type=float, default=500.0, help="scripted TTFT of the null server")
+    add("--chunks", type=int, default=64)
+    add("--interval-ms", type=float, default=20.0)
+    add("--client-cpus", type=_session_list, help="pin the client, for example 1")
+    add("--server-cpus", type=_session_list, help="pin the null server, for example 0")
+    parser.set_defaults(command=_calibrate)
+
+
+def _session_list(text: str) -> list[int]:
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        numbers.extend(range(int(first), int(last if dash else first) + 1))
+    return numbers
+
+
+_NOT_PLAN = {"plan", "out", "quiet", "command"}
+
+
+def _run(options: argparse.Namespace) -> int:
+    flags: dict[str, Any] = {
+        key: value
+        for key, value in vars(options).items()
+        if key not in _NOT_PLAN and value is not None
+    }
+    from_file = read_plan(options.plan) if options.plan is not None else {}
+    where = str(options.plan) if options.plan is not None else "command line"
+    plan = make_plan(from_file | flags, where)
+    label = f"{plan.phase} {plan.instance}"
+    progress = Progress(sys.stderr, label, len(plan.sessions), quiet=options.quiet)
+    summary = Phase(plan, options.out, progress, Clock()).run()
+    return EXIT_OK if summary.all_ok else EXIT_SOME_FAILED
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    found = calibrate(
+        Calibration(
+            concurrency=options.concurrency,
+            request_bytes=options.request_bytes,
+            ttft_ns=round(options.ttft_ms * 1e6),
+            chunks=options.chunks,
+            interval_ns=round(options.interval_ms * 1e6),
+            client_cpus=options.client_cpus,
+            server_cpus=options.server_cpus,
+        )
+    )
+    append_rows(options.out, [found.row])
+    print(json.dumps(found.row | found.detail))
+    return EXIT_OK
+
+
+def _rederive(options: argparse.Namespace) -> int:
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        batches = list(decode_batches(options.raw))
+    except OSError as refusal:
+        raise ClientError(
+            f"cannot read or write: {refusal.strerror}",
+            where=str(refusal.filename),
+            next_step="give a raw/client-*.jsonl.gz and a writable --out",
+        ) from refusal
+    for clock, captures in batches:
+        requests, chunks, _ = burst_rows(captures, clock)
+        append_rows(options.out / "chunks.jsonl", chunks)
+        append_rows(options.out / "requests.jsonl", requests)
+    print(f"{sum(len(captures) for _, captures in batches)} requests in {len(batches)} batches")
+    return EXIT_OK

@@ -1,0 +1,240 @@
+"""Rows of requests.jsonl and chunks.jsonl out of captures: the only place that judges an outcome.
+
+`done_ns` is the arrival of [DONE]; where it never came, of the clean or unclean end of the
+connection; None after a timeout. `first_byte_ns` is the first byte of any response, an error's too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from .capture import Capture, arrivals, untrusted_kernel_clock
+from .deltas import Delta, read_delta
+from .http_response import HttpResponse, Timeline, parse_response
+from .sse import SseEvent, split_events
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .clock import ClockMap
+
+Row = dict[str, Any]
+HTTP_OK = 200
+# Enough of an error body to act on; the whole of it stays in the raw stream.
+_BODY_EXCERPT_CHARACTERS = 2000
+TOKEN_KINDS = ("content", "reasoning")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A parsed response: the events up to [DONE], each with its delta and its arrival."""
+
+    response: HttpResponse
+    events: tuple[tuple[SseEvent, Delta, int], ...]
+    surplus: int  # data events after [DONE]
+
+    def first_ns(self, *kinds: str) -> int | None:
+        """Arrival of the first event of one of these kinds."""
+        return next((ns for _, delta, ns in self.events if delta.kind in kinds), None)
+
+    def last_ns(self, *kinds: str) -> int | None:
+        """Arrival of the last event of one of these kinds."""
+        return next((ns for _, delta, ns in reversed(self.events) if delta.kind in kinds), None)
+
+    def last(self, field: str) -> Any:
+        """The last value of a delta's field that is not None."""
+        values = (getattr(delta, field) for _, delta, _ in reversed(self.events))
+        return next((value for value in values if value is not None), None)
+
+
+def burst_rows(
+    captures: Sequence[Capture], clock: ClockMap
+) -> tuple[list[Row], list[Row], str | None]:
+    """Request rows, chunk rows, and why kernel stamps were not used (None when they were)."""
+    distrust = untrusted_kernel_clock(captures, clock)
+    requests: list[Row] = []
+    chunks: list[Row] = []
+    for capture in captures:
+        row, events = request_rows(capture, clock if distrust is None else None)
+        requests.append(row)
+        chunks.extend(events)
+    return requests, chunks, distrust
+
+
+def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, list[Row]]:
+    """One request row and its chunk rows; user stamps when `clock` is None."""
+    stamp, instants_ns = arrivals(capture, clock)
+    stream = _read_stream(capture, instants_ns)
+    outcome, error = _outcome(capture, stream)
+    deltas = [delta for _, delta, _ in stream.events]
+    ids = [delta.token_ids for delta in deltas if delta.token_ids is not None]
+    row: Row = {
+        "request_id": capture.request_id,
+        "instance": capture.instance,
+        "phase": capture.phase,
+        "session": capture.session,
+        "endpoint": capture.endpoint,
+        "outcome": outcome,
+        "error": error,
+        "http_status": stream.response.status,
+        "prompt_tokens_planned": capture.prompt_tokens_planned,
+        "prompt_tokens": stream.last("prompt_tokens"),
+        "output_tokens": stream.last("completion_tokens"),
+        "finish_reason": stream.last("finish_reason"),
+        "server_request_id": stream.last("server_request_id"),
+        "output_text": _whole_text(deltas),
+        "output_token_ids": [token for some in ids for token in some] if ids else None,
+        "request_bytes": capture.request_bytes,
+        "scheduled_ns": capture.scheduled_ns,
+        "connected_ns": capture.connected_ns,
+        "sent_ns": capture.sent_ns,
+        "sent_done_ns": capture.sent_done_ns,
+        "first_byte_ns": instants_ns[0] if instants_ns else None,
+        "first_content_ns": stream.first_ns(*TOKEN_KINDS),
+        "first_answer_ns": stream.first_ns("content"),
+        "last_content_ns": stream.last_ns(*TOKEN_KINDS),
+        "done_ns": _done_ns(capture, stream, instants_ns),
+        "stamp": stamp,
+    }
+    return row, _chunk_rows(capture, stream)
+
+
+def _read_stream(capture: Capture, instants_ns: list[int]) -> _Stream:
+    response = parse_response(b"".join(read.data for read in capture.reads))
+    if response.status != HTTP_OK or _not_event_stream(response) is not None:
+        return _Stream(response, (), 0)
+    ends = list(accumulate(len(read.data) for read in capture.reads))
+    timeline = Timeline(response.spans, ends, instants_ns)
+    events: list[tuple[SseEvent, Delta, int]] = []
+    surplus = 0
+    for event in split_events(response.body):
+        if events and events[-1][1].kind == "done":
+            surplus += event.data is not None
+            continue
+        arrival_ns = timeline.body_byte_ns(event.end - 1)
+        events.append((event, read_delta(event, capture.endpoint), arrival_ns))
+    return _Stream(response, tuple(events), surplus)
+
+
+def _not_event_stream(response: HttpResponse) -> str | None:
+    coding = (response.header("content-encoding") or "identity").lower()
+    if coding != "identity":
+        return f"the server compressed the stream ({coding}) although only identity was accepted"
+    kind = response.header("content-type")
+    if kind is not None and not kind.lower().startswith("text/event-stream"):
+        return f"the response is {kind}, not text/event-stream: {_excerpt(response.body)}"
+    return None
+
+
+def _outcome(capture: Capture, stream: _Stream) -> tuple[str, str | None]:
+    """`r8.model.RequestOutcome` as text, and the reason; the first rule that applies decides."""
+    response = stream.response
+    broken = _before_the_stream(capture, response)
+    if broken is not None:
+        return broken
+    damage = next((delta.error for _, delta, _ in stream.events if delta.kind == "error"), None)
+    if damage is not None:
+        return "stream_error", damage
+    if stream.last_ns("done") is None:
+        return _unfinished(capture, response)
+    return _finished(stream)
+
+
+def _finished(stream: _Stream) -> tuple[str, str | None]:
+    """What a stream with its [DONE] came to."""
+    if stream.surplus:
+        return "stream_error", f"{stream.surplus} data events came after [DONE]"
+    if stream.first_ns(*TOKEN_KINDS) is None:
+        return "stream_error", "the stream is complete and holds no content"
+    if stream.last("completion_tokens") is None:
+        return "no_usage", "the stream is complete, but the server sent no usage"
+    return "ok", None
+
+
+def _before_the_stream(capture: Capture, response: HttpResponse) -> tuple[str, str] | None:
+    """What went wrong before an event stream began; None when one did."""
+    if capture.ended == "connect":
+        return "connect_error", capture.ended_detail or "not connected"
+    if response.status is None:
+        if response.error is not None:
+            return "stream_error", f"{response.error}: {_excerpt(_raw_start(capture))}"
+        return _unfinished(capture, response)
+    if response.status != HTTP_OK:
+        return "http_error", _http_error(response)
+    wrong = _not_event_stream(response)
+    return None if wrong is None else ("stream_error", wrong)
+
+
+def _unfinished(capture: Capture, response: HttpResponse) -> tuple[str, str]:
+    seen = f"after {len(response.body)} body bytes" if response.status else _nothing(capture)
+    if response.error is not None:
+        return "stream_error", f"{response.error} ({seen})"
+    if response.complete or capture.ended == "complete":
+        return "cut", f"the body ended cleanly without [DONE], {seen}"
+    detail = f": {capture.ended_detail}" if capture.ended_detail else ""
+    if capture.ended == "timeout":
+        return "timeout", f"no [DONE] in time, {seen}{detail}"
+    if capture.ended == "interrupted":
+        return "cut", f"the client was stopped, {seen}{detail}"
+    verb = "closed" if capture.ended == "eof" else "reset"
+    return "cut", f"the server {verb} the connection without [DONE], {seen}{detail}"
+
+
+def _nothing(capture: Capture) -> str:
+    return "inside the response head" if capture.reads else "before any response byte"
+
+
+def _http_error(response: HttpResponse) -> str:
+    retry = response.header("retry-after")
+    wait = f", Retry-After: {retry}" if retry is not None else ""
+    return f"HTTP {response.status}{wait}: {_excerpt(response.body)}"
+
+
+def _done_ns(capture: Capture, stream: _Stream, instants_ns: list[int]) -> int | None:
+    done_ns = stream.first_ns("done")
+    if done_ns is not None:
+        return done_ns
+    if capture.ended == "complete" and instants_ns:
+        return instants_ns[-1]
+    return capture.ended_ns if capture.ended in {"eof", "reset"} else None
+
+
+def _chunk_rows(capture: Capture, stream: _Stream) -> list[Row]:
+    rows: list[Row] = []
+    counted = 0
+    for seq, (event, delta, arrival_ns) in enumerate(stream.events):
+        tokens: int | None = None
+        if delta.token_ids is not None:
+            tokens = len(delta.token_ids)
+        elif delta.completion_tokens is not None and delta.kind != "usage":
+            tokens = max(0, delta.completion_tokens - counted)
+        counted = counted if delta.completion_tokens is None else delta.completion_tokens
+        rows.append(
+            {
+                "request_id": capture.request_id,
+                "seq": seq,
+                "arrival_ns": arrival_ns,
+                "kind": delta.kind,
+                "tokens": tokens,
+                "event_bytes": event.end - event.start,
+            }
+        )
+    return rows
+
+
+def _whole_text(deltas: Sequence[Delta]) -> str | None:
+    """All text, reasoning first as it came; a half surrogate pair is replaced, being no text."""
+    if not any(delta.kind in TOKEN_KINDS for delta in deltas):
+        return None
+    text = "".join(delta.text for delta in deltas)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _excerpt(body: bytes) -> str:
+    return body.decode("utf-8", "replace")[:_BODY_EXCERPT_CHARACTERS]
+
+
+def _raw_start(capture: Capture) -> bytes:
+    return b"".join(read.data for read in capture.reads[:2])
