@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from r8.enginelog import parse_log
 from r8.errors import EvidenceError, SiteError
+from r8.evidence_manifest import MANIFEST, manifest_text, sha256_file
 from r8.journal import (
     RUN_FILE,
     journal_columns,
@@ -32,7 +33,6 @@ from r8.journal import (
     sync_directory,
     write_json_atomic,
 )
-from r8.manifest import MANIFEST, manifest_text, sha256_file
 from r8.schema import TABLES
 
 if TYPE_CHECKING:

@@ -1,0 +1,576 @@
+-- Every metric of R8, defined once, over the tables of tables.sql.
+--
+-- Rules for all of them
+--   * Durations are differences of instants of one monotonic clock, in ns; sizes are bytes. Nothing
+--     is rounded; sums are sums of integers, so the order of rows cannot change a digit.
+--   * A failed request stays a row: its latency is +infinity, and every percentile sees it.
+--   * A percentile is the inverted CDF (quantile_disc): the smallest observed value that at least
+--     the share q of the values does not exceed; pooled over instances. It is refused when
+--     n < 1 / (1 - q): below that it would be the maximum under another name. So p90 needs 10
+--     values, p99 needs 100; the median needs one. The maximum is called max.
+--   * A value that cannot be had is NULL with its reason, never 0.
+--   * Phases: `measure` is the cold burst, `warm` the same sessions again from the page cache.
+
+-- ---------------------------------------------------------------- phases
+-- One row an occurrence of a phase: its marks, of the pair <phase>_begin and <phase>_end.
+CREATE OR REPLACE VIEW phases AS
+WITH marks AS (
+    SELECT run_id,
+           regexp_extract(name, '^(.+)_(begin|end)$', 1) AS phase,
+           regexp_extract(name, '^(.+)_(begin|end)$', 2) AS edge,
+           mono_ns, detail,
+           row_number() OVER (PARTITION BY run_id, name ORDER BY mono_ns) AS occurrence
+    FROM events
+    WHERE regexp_matches(name, '^.+_(begin|end)$')
+)
+SELECT run_id, phase, occurrence,
+       max(mono_ns) FILTER (edge = 'begin') AS begin_ns,
+       max(mono_ns) FILTER (edge = 'end') AS end_ns,
+       max(detail) FILTER (edge = 'begin') AS detail
+FROM marks
+GROUP BY run_id, phase, occurrence;
+
+-- ---------------------------------------------------------------- one request
+-- One row a request; durations in ns, NULL where the request did not get so far or failed.
+--   ttft_ns      first content (non-empty, reasoning included) - first request byte sent.
+--                Cannot show: what the time went to (queue, lookup, load, prefill).
+--   tpot_ns      (last content - first content) / (output tokens - 1), tokens by the server's
+--                usage; needs 2 output tokens. Cannot show: single stalls.
+--   e2e_ns       last content - first request byte sent; the usage record and the end mark of the
+--                stream come after it and are not waited for.
+--   send_lag_ns  sent - scheduled: how late the client was.
+CREATE OR REPLACE VIEW request_times AS
+SELECT run_id, phase, request_id, instance, session, outcome, error,
+       outcome = 'ok' AS ok, output_tokens, sent_ns, last_content_ns,
+       CASE WHEN outcome = 'ok' THEN first_content_ns - sent_ns END AS ttft_ns,
+       CASE WHEN outcome = 'ok' AND output_tokens >= 2
+            THEN (last_content_ns - first_content_ns) / (output_tokens - 1) END AS tpot_ns,
+       CASE WHEN outcome = 'ok' THEN last_content_ns - sent_ns END AS e2e_ns,
+       first_byte_ns - sent_ns AS first_byte_after_ns,
+       first_answer_ns - sent_ns AS first_answer_after_ns,
+       sent_ns - scheduled_ns AS send_lag_ns
+FROM requests;
+
+-- TTFT of every request beside the cell it belongs to.
+CREATE OR REPLACE VIEW ttft AS
+SELECT r.campaign_id, r.scenario, r.arm, r.level, r.block, t.run_id, t.phase, t.request_id,
+       t.instance, t.session, t.outcome, t.ttft_ns, t.first_byte_after_ns,
+       t.first_answer_after_ns, t.send_lag_ns
+FROM request_times t JOIN runs r USING (run_id);
+
+-- Gaps between consecutive content events of one response, ns: inter-token latency where the
+-- server sends one token an event. Cannot show: tokens that arrived together in one event.
+CREATE OR REPLACE VIEW content_gaps AS
+SELECT c.run_id, q.phase, c.request_id, c.seq,
+       c.arrival_ns - lag(c.arrival_ns)
+           OVER (PARTITION BY c.run_id, c.request_id ORDER BY c.seq) AS gap_ns
+FROM chunks c JOIN requests q USING (run_id, request_id)
+WHERE c.kind IN ('content', 'reasoning');
+
+-- What percentiles are taken of. A failed request gives +infinity (0 for a speed), and one
+-- infinite gap beside the gaps it had; a row that is ok but lacks an instant gives NULL, which
+-- makes the statistic NULL.
+CREATE OR REPLACE VIEW samples AS
+SELECT run_id, phase, 'ttft' AS metric,
+       CASE WHEN ok THEN CAST(ttft_ns AS DOUBLE) ELSE CAST('inf' AS DOUBLE) END AS value
+FROM request_times
+UNION ALL
+SELECT run_id, phase, 'tpot', CASE WHEN ok THEN tpot_ns ELSE CAST('inf' AS DOUBLE) END
+FROM request_times
+UNION ALL
+SELECT run_id, phase, 'e2e',
+       CASE WHEN ok THEN CAST(e2e_ns AS DOUBLE) ELSE CAST('inf' AS DOUBLE) END
+FROM request_times
+UNION ALL
+SELECT run_id, phase, 'itl', CAST(gap_ns AS DOUBLE) FROM content_gaps WHERE gap_ns IS NOT NULL
+UNION ALL
+SELECT run_id, phase, 'itl', CAST('inf' AS DOUBLE) FROM request_times WHERE NOT ok
+UNION ALL
+SELECT run_id, phase, 'output_tokens_per_s',
+       CASE WHEN NOT ok THEN 0.0 WHEN tpot_ns > 0 THEN 1e9 / tpot_ns END
+FROM request_times;
+
+-- ---------------------------------------------------------------- one phase of requests
+-- Percentiles and maxima of `samples`: ttft, tpot, itl, e2e in ns, and output_tokens_per_s, the
+-- speed one reader sees: 1 / TPOT of the request. n is the number of values, failures included.
+-- Cannot show: that the requests of one burst share a queue; they are no independent samples.
+CREATE OR REPLACE VIEW request_statistics AS
+WITH wanted(metric, statistic, min_n, unit) AS (
+    VALUES ('ttft', 'p50', 1, 'ns'), ('ttft', 'p90', 10, 'ns'), ('ttft', 'p99', 100, 'ns'),
+           ('ttft', 'max', 1, 'ns'), ('tpot', 'p50', 1, 'ns'), ('itl', 'p50', 1, 'ns'),
+           ('e2e', 'p50', 1, 'ns'), ('e2e', 'max', 1, 'ns'),
+           ('output_tokens_per_s', 'p50', 1, 'tokens/s')
+),
+pooled AS (
+    SELECT run_id, phase, metric, count(*) AS n, count(*) - count(value) AS undefined,
+           quantile_disc(value, 0.5) AS p50, quantile_disc(value, 0.9) AS p90,
+           quantile_disc(value, 0.99) AS p99, max(value) AS maximum
+    FROM samples GROUP BY run_id, phase, metric
+)
+SELECT r.run_id, w.phase, v.metric, v.statistic, v.unit, coalesce(p.n, 0) AS n,
+       CASE WHEN coalesce(p.n, 0) = 0 THEN 'no values in this phase'
+            WHEN p.undefined > 0 THEN p.undefined || ' of ' || p.n || ' values are undefined'
+            WHEN p.n < v.min_n
+            THEN v.statistic || ' needs n >= ' || v.min_n || ', there are ' || p.n END AS reason,
+       CASE WHEN reason IS NULL THEN
+            CASE v.statistic WHEN 'p50' THEN p50 WHEN 'p90' THEN p90 WHEN 'p99' THEN p99
+                             ELSE maximum END END AS value,
+       CASE v.statistic WHEN 'max' THEN 'maximum' ELSE 'inverted CDF' END AS estimator
+FROM runs r CROSS JOIN (VALUES ('measure'), ('warm')) w(phase) CROSS JOIN wanted v
+LEFT JOIN pooled p ON p.run_id = r.run_id AND p.phase = w.phase AND p.metric = v.metric;
+
+-- Rates and counts of a phase.
+--   output_throughput  sum of usage output tokens of ok requests / (last content - first sent),
+--                      tokens/s on the client's clock; n is the ok requests. Cannot show: time
+--                      after the last content, such as a request that hung; n_failed shows that.
+--   goodput            ok requests within both limits / the same time, requests/s. The limits
+--                      are stated beforehand: SET VARIABLE r8_ttft_limit_ns, r8_tpot_limit_ns.
+--   n_requests, n_failed
+CREATE OR REPLACE VIEW phase_rates AS
+WITH sums AS (
+    SELECT run_id, phase, count(*) AS n, count(*) FILTER (ok) AS n_ok,
+           count(*) FILTER (NOT ok) AS n_failed,
+           sum(output_tokens) FILTER (ok) AS tokens,
+           count(*) FILTER (ok AND output_tokens IS NULL) AS n_uncounted,
+           (max(last_content_ns) - min(sent_ns)) / 1e9 AS span_s,
+           count(*) FILTER (ok AND ttft_ns <= CAST(getvariable('r8_ttft_limit_ns') AS DOUBLE)
+                            AND tpot_ns <= CAST(getvariable('r8_tpot_limit_ns') AS DOUBLE)) AS n_good,
+           getvariable('r8_ttft_limit_ns') IS NULL
+               OR getvariable('r8_tpot_limit_ns') IS NULL AS no_limits
+    FROM request_times GROUP BY run_id, phase
+),
+cells AS (
+    SELECT r.run_id, w.phase, coalesce(s.n, 0) AS n, coalesce(s.n_ok, 0) AS n_ok,
+           coalesce(s.n_failed, 0) AS n_failed, s.* EXCLUDE (run_id, phase, n, n_ok, n_failed)
+    FROM runs r CROSS JOIN (VALUES ('measure'), ('warm')) w(phase)
+    LEFT JOIN sums s ON s.run_id = r.run_id AND s.phase = w.phase
+)
+SELECT run_id, phase, 'output_throughput' AS metric, '' AS statistic, 'tokens/s' AS unit,
+       n_ok AS n,
+       CASE WHEN n_uncounted = 0 AND span_s > 0 THEN tokens / span_s END AS value,
+       'usage tokens / (last content - first sent)' AS estimator,
+       CASE WHEN n = 0 THEN 'no requests in this phase'
+            WHEN n_ok = 0 THEN 'no request finished'
+            WHEN n_uncounted > 0 THEN n_uncounted || ' requests without a token count'
+            WHEN span_s IS NULL OR span_s <= 0 THEN 'no time passed' END AS reason
+FROM cells
+UNION ALL
+SELECT run_id, phase, 'goodput', '', 'requests/s', n_ok,
+       CASE WHEN NOT no_limits AND span_s > 0 THEN n_good / span_s END,
+       'requests within limits / (last content - first sent)',
+       CASE WHEN n = 0 THEN 'no requests in this phase'
+            WHEN no_limits THEN 'no limits stated'
+            WHEN span_s IS NULL OR span_s <= 0 THEN 'no request finished' END
+FROM cells
+UNION ALL
+SELECT run_id, phase, 'n_requests', '', 'requests', n, CAST(n AS DOUBLE), 'count', NULL FROM cells
+UNION ALL
+SELECT run_id, phase, 'n_failed', '', 'requests', n, CAST(n_failed AS DOUBLE), 'count', NULL
+FROM cells;
+
+-- ---------------------------------------------------------------- block devices and processes
+-- One row a device and sample: bytes since the sample before (512-byte units of the kernel) and
+-- their rate. A regressed counter or a replaced device starts a new epoch and is never bridged.
+CREATE OR REPLACE VIEW device_series AS
+WITH wide AS (
+    SELECT run_id, host, device, mono_ns, max(epoch) AS epoch,
+           max(value) FILTER (counter = 'read_sectors') AS read_sectors,
+           max(value) FILTER (counter = 'write_sectors') AS write_sectors
+    FROM probes
+    WHERE probe = 'disk' AND counter IN ('read_sectors', 'write_sectors')
+    GROUP BY run_id, host, device, mono_ns
+),
+steps AS (
+    SELECT run_id, host, device, epoch, mono_ns AS end_ns,
+           lag(mono_ns) OVER s AS begin_ns,
+           512 * (read_sectors - lag(read_sectors) OVER s) AS read_bytes,
+           512 * (write_sectors - lag(write_sectors) OVER s) AS write_bytes
+    FROM wide
+    WINDOW s AS (PARTITION BY run_id, host, device, epoch ORDER BY mono_ns)
+)
+SELECT *, read_bytes / ((end_ns - begin_ns) / 1e9) AS read_bytes_per_s,
+       write_bytes / ((end_ns - begin_ns) / 1e9) AS write_bytes_per_s
+FROM steps
+WHERE begin_ns IS NOT NULL;
+
+-- Bytes read in every phase by every block device and every engine process: the first sample at or
+-- after the phase's end less the last sample at or before its begin. A process that starts inside
+-- the phase counts from 0; one that ends inside it has no last reading and is refused.
+-- Cannot show: what a process read through mmap of another file system's cache, or network reads.
+CREATE OR REPLACE VIEW phase_reads AS
+WITH readings AS (
+    SELECT run_id, probe, host, device, mono_ns, coalesce(epoch, 0) AS epoch,
+           CASE probe WHEN 'disk' THEN 512 * value ELSE value END AS total_bytes
+    FROM probes
+    WHERE value IS NOT NULL
+      AND ((probe = 'disk' AND counter = 'read_sectors')
+           OR (probe = 'process' AND counter = 'read_bytes'))
+),
+edges AS (
+    SELECT p.run_id, p.phase, p.occurrence, x.probe, x.host, x.device, p.begin_ns, p.end_ns,
+           max(x.mono_ns) FILTER (x.mono_ns <= p.begin_ns) AS before_ns,
+           arg_max(x.total_bytes, x.mono_ns) FILTER (x.mono_ns <= p.begin_ns) AS before_bytes,
+           arg_max(x.epoch, x.mono_ns) FILTER (x.mono_ns <= p.begin_ns) AS before_epoch,
+           min(x.mono_ns) FILTER (x.mono_ns >= p.end_ns) AS after_ns,
+           arg_min(x.total_bytes, x.mono_ns) FILTER (x.mono_ns >= p.end_ns) AS after_bytes,
+           arg_min(x.epoch, x.mono_ns) FILTER (x.mono_ns >= p.end_ns) AS after_epoch,
+           min(x.mono_ns) AS first_ns, max(x.mono_ns) AS last_ns,
+           count(*) FILTER (x.mono_ns > p.begin_ns AND x.mono_ns < p.end_ns) AS n_inside
+    FROM phases p JOIN readings x USING (run_id)
+    WHERE p.begin_ns IS NOT NULL AND p.end_ns IS NOT NULL
+    GROUP BY ALL
+),
+judged AS (
+    SELECT *, probe = 'process' AND first_ns > begin_ns AND first_ns <= end_ns AS born_inside,
+        CASE WHEN after_ns IS NULL AND probe = 'process' THEN 'process ended inside the phase'
+             WHEN after_ns IS NULL THEN 'no sample at or after the end of the phase'
+             WHEN before_ns IS NULL AND NOT born_inside
+             THEN 'no sample at or before the begin of the phase'
+             WHEN before_epoch <> after_epoch OR after_bytes < before_bytes
+             THEN 'counter regressed or device replaced' END AS reason
+    FROM edges
+    -- Processes that ended before the phase, or were born after it, had no part in it.
+    WHERE NOT (probe = 'process' AND (last_ns < begin_ns OR first_ns > end_ns))
+)
+SELECT run_id, phase, occurrence, probe, host, device, before_ns, after_ns,
+       n_inside + CAST(before_ns IS NOT NULL AS BIGINT) + CAST(after_ns IS NOT NULL AS BIGINT) AS n,
+       CASE WHEN reason IS NULL THEN after_bytes - coalesce(before_bytes, 0) END AS read_bytes,
+       reason
+FROM judged;
+
+-- What the run's KV device did in a phase; one row a run and phase of `measure` and `warm`.
+-- Several hosts that have a device of this name, or several occurrences, are refused.
+CREATE OR REPLACE VIEW kv_device_reads AS
+WITH found AS (
+    SELECT r.run_id, w.phase, count(d.device) AS hits, any_value(d.host) AS host,
+           any_value(d.before_ns) AS before_ns, any_value(d.after_ns) AS after_ns,
+           any_value(d.n) AS n, any_value(d.read_bytes) AS read_bytes,
+           any_value(d.reason) AS reason
+    FROM runs r CROSS JOIN (VALUES ('measure'), ('warm')) w(phase)
+    LEFT JOIN phase_reads d ON d.run_id = r.run_id AND d.phase = w.phase AND d.probe = 'disk'
+                           AND d.device = r.kv_device
+    GROUP BY r.run_id, w.phase
+)
+SELECT run_id, phase, host, before_ns, after_ns, coalesce(n, 0) AS n,
+       CASE WHEN hits = 1 THEN read_bytes END AS read_bytes,
+       CASE WHEN hits = 0 THEN 'the KV device has no samples around this phase'
+            WHEN hits > 1 THEN 'the phase or the device is there ' || hits || ' times'
+            ELSE reason END AS reason
+FROM found;
+
+-- The measure phase of the KV device in windows of one second from its first sample on. A window
+-- holds whole sample intervals (nothing is interpolated), so its length is elapsed_ns.
+CREATE OR REPLACE VIEW device_windows AS
+SELECT k.run_id, (s.end_ns - k.before_ns - 1) // 1000000000 AS second_no,
+       sum(s.read_bytes) AS read_bytes, sum(s.end_ns - s.begin_ns) AS elapsed_ns
+FROM kv_device_reads k JOIN runs r USING (run_id)
+JOIN device_series s ON s.run_id = k.run_id AND s.host = k.host AND s.device = r.kv_device
+                    AND s.begin_ns >= k.before_ns AND s.end_ns <= k.after_ns
+WHERE k.phase = 'measure' AND k.reason IS NULL
+GROUP BY k.run_id, second_no;
+
+-- ---------------------------------------------------------------- calibration
+-- What the device gives by itself, bytes/s, measured in the same run.
+--   ceiling_bandwidth  the best of the `ceiling` rows (each bytes / elapsed)
+--   serial_bandwidth   all bytes / all time of the `serial` rows
+-- Rows of more than one device are refused.
+CREATE OR REPLACE VIEW calibrated AS
+WITH speeds AS (
+    SELECT run_id, name, count(*) AS n, count(DISTINCT device) AS devices,
+           max(read_bytes / (elapsed_ns / 1e9)) AS best,
+           sum(read_bytes) / (sum(elapsed_ns) / 1e9) AS pooled
+    FROM calibration
+    WHERE name IN ('ceiling', 'serial') AND read_bytes > 0 AND elapsed_ns > 0
+    GROUP BY run_id, name
+)
+SELECT r.run_id, w.name, coalesce(s.n, 0) AS n,
+       CASE WHEN s.devices = 1
+            THEN CASE w.name WHEN 'ceiling' THEN s.best ELSE s.pooled END END AS bytes_per_s,
+       CASE WHEN s.n IS NULL THEN 'no ' || w.name || ' calibration in this run'
+            WHEN s.devices > 1 THEN 'calibration of ' || s.devices || ' devices' END AS reason
+FROM runs r CROSS JOIN (VALUES ('ceiling'), ('serial')) w(name)
+LEFT JOIN speeds s ON s.run_id = r.run_id AND s.name = w.name;
+
+-- ---------------------------------------------------------------- device metrics
+--   device_read_bytes            of the KV device, as phase_reads. Cannot show: who read them.
+--   device_read_bandwidth mean   bytes / (end of the last - begin of the first sample interval
+--                                with reads). Cannot show: pauses inside; compare busy.
+--   device_read_bandwidth busy   bytes / time of the 1 s windows that read more than 5 % of the
+--                                ceiling (5 %: stray metadata reads stay out, a tail stays in).
+--   device_read_bandwidth peak_1s  the fastest window that lasts at least 0.9 s (a shorter rest of
+--                                a second would be a rate of its own).
+--   ceiling_fraction             bandwidth / ceiling_bandwidth, no unit.
+CREATE OR REPLACE VIEW bandwidth AS
+WITH reading AS (
+    SELECT k.run_id, sum(s.read_bytes) AS read_bytes, count(*) AS n,
+           max(s.end_ns) FILTER (s.read_bytes > 0)
+               - min(s.begin_ns) FILTER (s.read_bytes > 0) AS elapsed_ns
+    FROM kv_device_reads k JOIN runs r USING (run_id)
+    JOIN device_series s ON s.run_id = k.run_id AND s.host = k.host AND s.device = r.kv_device
+                        AND s.begin_ns >= k.before_ns AND s.end_ns <= k.after_ns
+    WHERE k.phase = 'measure' AND k.reason IS NULL
+    GROUP BY k.run_id
+),
+windows AS (
+    SELECT d.run_id,
+           sum(d.read_bytes) FILTER (busy) AS busy_bytes,
+           sum(d.elapsed_ns) FILTER (busy) AS busy_ns,
+           count(*) FILTER (busy) AS n_busy,
+           max(d.read_bytes / (d.elapsed_ns / 1e9)) FILTER (d.elapsed_ns >= 900000000) AS peak,
+           count(*) FILTER (d.elapsed_ns >= 900000000) AS n_whole
+    FROM (SELECT w.*, w.read_bytes / (w.elapsed_ns / 1e9) > 0.05 * c.bytes_per_s AS busy
+          FROM device_windows w JOIN calibrated c ON c.run_id = w.run_id AND c.name = 'ceiling') d
+    GROUP BY d.run_id
+)
+SELECT k.run_id, 'mean' AS statistic, coalesce(g.n, 0) AS n,
+       g.read_bytes / (g.elapsed_ns / 1e9) AS bytes_per_s,
+       'bytes / reading window' AS estimator,
+       CASE WHEN k.reason IS NOT NULL THEN k.reason
+            WHEN g.elapsed_ns IS NULL THEN 'the device read nothing' END AS reason
+FROM kv_device_reads k LEFT JOIN reading g USING (run_id) WHERE k.phase = 'measure'
+UNION ALL
+SELECT k.run_id, 'busy', coalesce(v.n_busy, 0), v.busy_bytes / (v.busy_ns / 1e9),
+       'bytes / time of 1 s windows above 5 % of the ceiling',
+       CASE WHEN k.reason IS NOT NULL THEN k.reason
+            WHEN c.reason IS NOT NULL THEN c.reason
+            WHEN v.busy_ns IS NULL THEN 'no window above 5 % of the ceiling' END
+FROM kv_device_reads k JOIN calibrated c ON c.run_id = k.run_id AND c.name = 'ceiling'
+LEFT JOIN windows v ON v.run_id = k.run_id WHERE k.phase = 'measure'
+UNION ALL
+SELECT k.run_id, 'peak_1s', coalesce(v.n_whole, 0), v.peak, 'maximum of 1 s windows',
+       CASE WHEN k.reason IS NOT NULL THEN k.reason
+            WHEN v.peak IS NULL THEN 'no window of a whole second' END
+FROM kv_device_reads k LEFT JOIN windows v USING (run_id) WHERE k.phase = 'measure';
+
+-- ---------------------------------------------------------------- the engine's own words
+-- Lines of the engine log that name a request, with the request and its phase. The response's id
+-- is the beginning of the engine's: vLLM adds the number of the prompt and random characters
+-- (response `cmpl-X`, engine `cmpl-X-0-a1b2c3d4`), so the join is by prefix up to a hyphen.
+CREATE OR REPLACE VIEW log_requests AS
+SELECT e.run_id, e.instance, e.line, e.kind, q.request_id, q.phase
+FROM engine_log e
+JOIN requests q ON q.run_id = e.run_id AND q.instance = e.instance
+               AND (e.server_request_id = q.server_request_id
+                    OR starts_with(e.server_request_id, q.server_request_id || '-'));
+
+-- One row a request: what LMCache said of it. A lookup is repeated while it waits and after a
+-- preemption; the largest hit counts. Cannot show: the tier that held the tokens.
+CREATE OR REPLACE VIEW engine_requests AS
+SELECT q.run_id, q.phase, q.request_id, q.instance, q.session, q.outcome, q.server_request_id,
+       q.prompt_tokens,
+       count(e.line) FILTER (e.kind = 'lookup') AS n_lookups,
+       max(e.computed_tokens) FILTER (e.kind = 'lookup') AS computed_tokens,
+       max(e.hit_tokens) FILTER (e.kind = 'lookup') AS hit_tokens,
+       max(e.need_tokens) FILTER (e.kind = 'lookup') AS need_tokens,
+       max(e.retrieved_tokens) FILTER (e.kind = 'retrieved') AS retrieved_tokens,
+       max(e.required_tokens) FILTER (e.kind = 'retrieved') AS required_tokens,
+       max(e.stored_tokens) FILTER (e.kind = 'stored') AS stored_tokens,
+       min(e.line) AS first_line, max(e.line) AS last_line
+FROM requests q
+LEFT JOIN log_requests l ON l.run_id = q.run_id AND l.request_id = q.request_id
+LEFT JOIN engine_log e ON e.run_id = l.run_id AND e.instance = l.instance AND e.line = l.line
+GROUP BY ALL;
+
+-- Reads of the patch with the phase they belong to. A read line names no request: on the sync path
+-- it follows the lookup of its request, on the async path the lookup's answer follows the read; so
+-- the nearest line of a request before (sync) or after it (async) tells the phase.
+CREATE OR REPLACE VIEW patch_reads AS
+WITH reads AS (
+    SELECT *, contains(text, ' path=async ') AS is_async FROM engine_log WHERE kind = 'patch_read'
+)
+SELECT p.run_id, p.instance, p.line, l.phase, p.keys, p.segments, p.misses, p.read_bytes
+FROM (SELECT * FROM reads WHERE NOT is_async) p
+ASOF LEFT JOIN log_requests l
+    ON p.run_id = l.run_id AND p.instance = l.instance AND p.line >= l.line
+UNION ALL
+SELECT p.run_id, p.instance, p.line, l.phase, p.keys, p.segments, p.misses, p.read_bytes
+FROM (SELECT * FROM reads WHERE is_async) p
+ASOF LEFT JOIN log_requests l
+    ON p.run_id = l.run_id AND p.instance = l.instance AND p.line <= l.line;
+
+-- ---------------------------------------------------------------- bytes of a run
+-- All byte counts of a run's measure phase, each with its reason when it is NULL.
+--   process_read_bytes          read_bytes of the engine's process tree; n is its processes.
+--                               The kernel adds a reaped child's bytes to its parent.
+--   other_kv_device_read_bytes  of the devices other arms keep their KV on
+--   member_read_bytes           of the KV device's members by topology (md, multipath)
+--   non_kv_read_bytes           of the recorded devices that hold no KV: libraries read again
+--                               after a drop. Partitions and paths of a device are not counted
+--                               beside it. Cannot show: reads of a loop device's backing disk apart
+--                               from others on that disk.
+--   engine_hit_bytes            hit tokens / chunk_tokens * chunk_bytes over the measured requests;
+--                               refused when one of them has no lookup line. n is the requests.
+--   patch_read_bytes            bytes by the patch's own read lines; n is the lines. Refused when
+--                               the log has no line of a loaded patch.
+CREATE OR REPLACE VIEW run_bytes AS
+WITH reads AS (
+    SELECT * FROM phase_reads WHERE phase = 'measure' AND occurrence = 1
+),
+facts AS (
+    SELECT run_id, host, device, arg_max(text, mono_ns) FILTER (counter = 'kind') AS kind,
+           arg_max(text, mono_ns) FILTER (counter = 'members') AS members
+    FROM probes WHERE probe = 'topology' GROUP BY run_id, host, device
+),
+members AS (
+    SELECT DISTINCT run_id, device, unnest(string_split(members, ',')) AS member
+    -- Only of kinds whose bytes are their members' bytes; the disk under a loop device or a
+    -- partition is none of them.
+    FROM facts WHERE members <> '' AND kind IN ('md', 'dm', 'nvme-head')
+),
+wanted AS (
+    SELECT run_id, 'member_read_bytes' AS metric, member AS device
+    FROM members JOIN runs USING (run_id) WHERE device = kv_device
+    UNION ALL
+    SELECT run_id, 'other_kv_device_read_bytes', unnest(other_kv_devices) FROM runs
+    UNION ALL
+    SELECT DISTINCT d.run_id, 'non_kv_read_bytes', d.device
+    FROM reads d JOIN runs r USING (run_id)
+    LEFT JOIN facts f ON f.run_id = d.run_id AND f.host = d.host AND f.device = d.device
+    WHERE d.probe = 'disk' AND d.device <> r.kv_device
+      AND NOT list_contains(r.other_kv_devices, d.device)
+      AND coalesce(f.kind, '') NOT IN ('partition', 'nvme-path')
+      AND NOT EXISTS (SELECT 1 FROM members m
+                      WHERE m.run_id = d.run_id AND m.member = d.device)
+),
+disks AS (
+    SELECT w.run_id, w.metric, count(DISTINCT w.device) AS n, sum(d.read_bytes) AS read_bytes,
+           min(CASE WHEN d.device IS NULL THEN w.device || ': no samples around the phase'
+                    WHEN d.reason IS NOT NULL THEN w.device || ': ' || d.reason END) AS reason
+    FROM wanted w
+    LEFT JOIN reads d ON d.run_id = w.run_id AND d.device = w.device AND d.probe = 'disk'
+    GROUP BY w.run_id, w.metric
+),
+processes AS (
+    SELECT run_id, 'process_read_bytes' AS metric, count(*) AS n, sum(read_bytes) AS read_bytes,
+           min(CASE WHEN reason IS NOT NULL THEN device || ': ' || reason END) AS reason
+    FROM reads WHERE probe = 'process' GROUP BY run_id
+),
+hits AS (
+    SELECT e.run_id, 'engine_hit_bytes' AS metric, count(*) AS n,
+           CAST(sum(e.hit_tokens) // any_value(r.chunk_tokens) AS HUGEINT)
+               * any_value(r.chunk_bytes) AS read_bytes,
+           CASE WHEN count(*) > count(e.hit_tokens)
+                THEN count(*) - count(e.hit_tokens) || ' of ' || count(*)
+                     || ' measured requests have no lookup line' END AS reason
+    FROM engine_requests e JOIN runs r USING (run_id) WHERE e.phase = 'measure'
+    GROUP BY e.run_id
+),
+patch AS (
+    SELECT l.run_id, 'patch_read_bytes' AS metric, coalesce(any_value(p.n), 0) AS n,
+           coalesce(any_value(p.read_bytes), 0) AS read_bytes, CAST(NULL AS VARCHAR) AS reason
+    FROM engine_log l
+    LEFT JOIN (SELECT run_id, count(*) AS n, sum(read_bytes) AS read_bytes FROM patch_reads
+               WHERE phase = 'measure' GROUP BY run_id) p USING (run_id)
+    WHERE l.kind = 'patch_loaded' GROUP BY l.run_id
+),
+found AS (
+    FROM disks UNION ALL FROM processes UNION ALL FROM hits UNION ALL FROM patch
+)
+SELECT r.run_id, w.metric, coalesce(f.n, 0) AS n,
+       CASE WHEN f.reason IS NULL THEN CAST(f.read_bytes AS DOUBLE) END AS value,
+       CASE WHEN f.run_id IS NULL THEN w.absent ELSE f.reason END AS reason
+FROM runs r CROSS JOIN (VALUES
+    ('process_read_bytes', 'no engine process has samples around this phase'),
+    ('other_kv_device_read_bytes', 'the run names no other KV device'),
+    ('member_read_bytes', 'the KV device has no members'),
+    ('non_kv_read_bytes', 'no device without KV was recorded'),
+    ('engine_hit_bytes', 'no measured requests'),
+    ('patch_read_bytes', 'the engine log has no line of a loaded patch')) w(metric, absent)
+LEFT JOIN found f ON f.run_id = r.run_id AND f.metric = w.metric;
+
+-- Bytes side by side, one row a run: what the certificate balances.
+CREATE OR REPLACE VIEW balance AS
+WITH b AS (
+    PIVOT (SELECT run_id, metric, value FROM run_bytes)
+    ON metric IN ('engine_hit_bytes', 'member_read_bytes', 'process_read_bytes',
+                  'patch_read_bytes', 'other_kv_device_read_bytes', 'non_kv_read_bytes')
+    USING any_value(value) GROUP BY run_id
+)
+SELECT r.campaign_id, r.arm, r.level, r.block, r.run_id, r.expected_hit_bytes,
+       b.engine_hit_bytes, k.read_bytes AS device_read_bytes, b.member_read_bytes,
+       b.process_read_bytes, b.patch_read_bytes, b.other_kv_device_read_bytes,
+       b.non_kv_read_bytes
+FROM runs r JOIN b USING (run_id)
+LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';
+
+-- ---------------------------------------------------------------- prediction
+-- predicted_ttft p50, ns: warm TTFT p50 of the same run + planned hit bytes / bandwidth, with the
+-- serial bandwidth for arm `unpatched`, the ceiling for `patched` and `upstream-32`. Bytes come
+-- after one another from one device, so in a burst whose KV is loaded before anything is answered
+-- every request waits for all of them. Cannot show: overlap of loading and answering.
+CREATE OR REPLACE VIEW prediction AS
+SELECT r.run_id, s.n,
+       s.value + r.expected_hit_bytes / c.bytes_per_s * 1e9 AS value,
+       CASE WHEN r.arm NOT IN ('unpatched', 'patched', 'upstream-32')
+            THEN 'no prediction for arm ' || r.arm
+            WHEN s.value IS NULL THEN 'warm ttft: ' || s.reason
+            WHEN isinf(s.value) THEN 'half of the warm requests failed'
+            ELSE c.reason END AS reason
+FROM runs r
+JOIN request_statistics s ON s.run_id = r.run_id AND s.phase = 'warm' AND s.metric = 'ttft'
+                         AND s.statistic = 'p50'
+JOIN calibrated c ON c.run_id = r.run_id
+                 AND c.name = CASE r.arm WHEN 'unpatched' THEN 'serial' ELSE 'ceiling' END;
+
+-- ---------------------------------------------------------------- all metrics
+-- One row a run, phase, metric and statistic. value NULL has its reason.
+CREATE OR REPLACE VIEW metrics AS
+WITH rows AS (
+    SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason
+    FROM request_statistics
+    UNION ALL BY NAME
+    SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason FROM phase_rates
+    UNION ALL BY NAME
+    SELECT run_id, phase, 'device_read_bytes' AS metric, '' AS statistic,
+           CAST(read_bytes AS DOUBLE) AS value, 'bytes' AS unit, n,
+           'counter difference' AS estimator, reason
+    FROM kv_device_reads
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, metric, '' AS statistic, value, 'bytes' AS unit, n,
+           CASE metric WHEN 'engine_hit_bytes' THEN 'hit tokens by lookup lines'
+                       WHEN 'patch_read_bytes' THEN 'bytes by the patch''s read lines'
+                       ELSE 'counter difference' END AS estimator, reason
+    FROM run_bytes
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, 'device_read_bandwidth' AS metric, statistic,
+           CASE WHEN reason IS NULL THEN bytes_per_s END AS value, 'bytes/s' AS unit, n,
+           estimator, reason
+    FROM bandwidth
+    UNION ALL BY NAME
+    SELECT b.run_id, 'measure' AS phase, 'ceiling_fraction' AS metric, b.statistic,
+           CASE WHEN b.reason IS NULL THEN b.bytes_per_s / c.bytes_per_s END AS value,
+           '' AS unit, b.n, b.estimator || ' / ceiling' AS estimator,
+           coalesce(b.reason, c.reason) AS reason
+    FROM bandwidth b JOIN calibrated c ON c.run_id = b.run_id AND c.name = 'ceiling'
+    WHERE b.statistic IN ('mean', 'busy')
+    UNION ALL BY NAME
+    SELECT run_id, 'calibration' AS phase, name || '_bandwidth' AS metric, '' AS statistic,
+           bytes_per_s AS value, 'bytes/s' AS unit, n,
+           CASE name WHEN 'ceiling' THEN 'best of its rows' ELSE 'bytes / time' END AS estimator,
+           reason
+    FROM calibrated
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, 'predicted_ttft' AS metric, 'p50' AS statistic,
+           CASE WHEN reason IS NULL THEN value END AS value, 'ns' AS unit, n,
+           'warm ttft p50 + planned bytes / calibrated bandwidth' AS estimator, reason
+    FROM prediction
+)
+SELECT m.run_id, r.campaign_id, r.scenario, r.arm, r.level, r.block, m.phase, m.metric,
+       m.statistic, m.value, m.unit, m.n, m.estimator, m.reason
+FROM rows m JOIN runs r USING (run_id);
+
+-- ---------------------------------------------------------------- arms against each other
+-- ln(numerator / denominator) of every metric between two arms of one block; NULL unless both are
+-- finite and positive. Every ordered pair of arms is there. Runs are not filtered: which of them
+-- may count is the certificate's business.
+CREATE OR REPLACE VIEW arm_ratio AS
+SELECT a.campaign_id, a.scenario, a.level, a.block, a.phase, a.metric, a.statistic,
+       a.arm AS numerator_arm, b.arm AS denominator_arm,
+       a.run_id AS numerator_run_id, b.run_id AS denominator_run_id,
+       a.value AS numerator, b.value AS denominator,
+       CASE WHEN a.value > 0 AND b.value > 0 AND isfinite(a.value) AND isfinite(b.value)
+            THEN ln(a.value / b.value) END AS ln_ratio
+FROM metrics a
+JOIN metrics b ON a.campaign_id = b.campaign_id AND a.scenario = b.scenario AND a.level = b.level
+              AND a.block = b.block AND a.phase = b.phase AND a.metric = b.metric
+              AND a.statistic = b.statistic AND a.arm <> b.arm;

@@ -1,0 +1,43 @@
+"""Checked runs as tables of an in-memory DuckDB, with every view of data/queries over them.
+
+The same two SQL files that an analyst runs by hand (`data/queries/README.md`) make the tables and
+views here; this module only says which directories they read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from r8.errors import MetricError
+from r8.resources import query_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from r8.evidence import Evidence
+
+# In the order they build on each other.
+QUERY_FILES = ("tables", "metrics")
+
+
+def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
+    """A connection with the tables and views over these runs; the caller closes it.
+
+    Raises MetricError for no runs at all: views over nothing would answer every question with
+    nothing.
+    """
+    directories = [str(evidence.path) for evidence in evidences]
+    if not directories:
+        raise MetricError(
+            "there are no runs to compute from", where="-", next_step="name at least one run"
+        )
+    connection = duckdb.connect()
+    # The judge has no network: what is not built in is an error, not a download.
+    connection.execute("SET autoinstall_known_extensions = false")
+    quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in directories)
+    connection.execute(f"SET VARIABLE r8_run_dirs = [{quoted}]")
+    for name in QUERY_FILES:
+        connection.execute(query_text(name))
+    return connection
