@@ -1,0 +1,144 @@
+"""Faults a shaped file system can be told to make, and what it counts."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, dataclass
+from typing import Any
+
+EIO = "eio"
+SHORT = "short"
+DELAY = "delay"
+KINDS = frozenset({EIO, SHORT, DELAY})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault, for every read that matches all of its conditions.
+
+    `path` as the mount shows it (`/image`), None for any; bytes [offset, offset + length), None
+    for any; every n-th matching read, 1 for each; `count` times in all, None without end. `short`
+    returns `keep_bytes` only, `delay` adds `delay_ns`. Beneath a loop device the kernel itself
+    repeats a short read, so there it is seen by the device and not by the reader of a file.
+    """
+
+    kind: str
+    path: str | None = None
+    offset: int = 0
+    length: int | None = None
+    every: int = 1
+    count: int | None = None
+    keep_bytes: int = 0
+    delay_ns: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a fault that could never happen."""
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown fault {self.kind!r}, known are {sorted(KINDS)}")
+        if self.every < 1 or (self.count is not None and self.count < 1):
+            raise ValueError("`every` and `count` count from 1")
+
+    def touches(self, path: str, size: int, offset: int) -> bool:
+        """Whether a read of `size` bytes at `offset` meets the fault's file and bytes."""
+        if self.path is not None and self.path != path:
+            return False
+        ends_before = offset + size <= self.offset
+        begins_after = self.length is not None and offset >= self.offset + self.length
+        return not (ends_before or begins_after)
+
+
+class Faults:
+    """The faults in force; `due` is asked once a read."""
+
+    def __init__(self) -> None:
+        """None at first."""
+        self._guard = threading.Lock()
+        self._faults: dict[int, Fault] = {}
+        self._met: dict[int, int] = {}
+        self._next = 1
+
+    def add(self, fault: Fault) -> int:
+        """Put a fault in force; returns its number."""
+        with self._guard:
+            number = self._next
+            self._next += 1
+            self._faults[number] = fault
+            self._met[number] = 0
+            return number
+
+    def clear(self) -> None:
+        """No fault any more."""
+        with self._guard:
+            self._faults.clear()
+            self._met.clear()
+
+    def due(self, path: str, size: int, offset: int) -> list[Fault]:
+        """The faults this read suffers."""
+        if not self._faults:
+            return []
+        with self._guard:
+            return [
+                fault
+                for number, fault in self._faults.items()
+                if fault.touches(path, size, offset) and self._meets(number, fault)
+            ]
+
+    def _meets(self, number: int, fault: Fault) -> bool:
+        self._met[number] += 1
+        times, rest = divmod(self._met[number], fault.every)
+        return rest == 0 and (fault.count is None or times <= fault.count)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Totals:
+    reads: int = 0
+    read_bytes: int = 0
+    writes: int = 0
+    write_bytes: int = 0
+    in_flight: int = 0
+    max_in_flight: int = 0
+    faults: int = 0
+    max_late_ns: int = 0
+
+
+class Counters:
+    """What a shaped file system did since the last reset. Sizes in bytes, `late` in ns."""
+
+    def __init__(self) -> None:
+        """All zero."""
+        self._guard = threading.Lock()
+        self._totals = _Totals()
+
+    def read_begins(self, size: int) -> None:
+        """A read arrived."""
+        with self._guard:
+            totals = self._totals
+            totals.reads += 1
+            totals.read_bytes += size
+            totals.in_flight += 1
+            totals.max_in_flight = max(totals.max_in_flight, totals.in_flight)
+
+    def read_ends(self, late_ns: int, faults: int) -> None:
+        """A read was answered, `late_ns` after the instant its shape says."""
+        with self._guard:
+            totals = self._totals
+            totals.in_flight -= 1
+            totals.faults += faults
+            totals.max_late_ns = max(totals.max_late_ns, late_ns)
+
+    def wrote(self, size: int) -> None:
+        """A write was answered."""
+        with self._guard:
+            self._totals.writes += 1
+            self._totals.write_bytes += size
+
+    def snapshot(self) -> dict[str, Any]:
+        """The totals by name."""
+        with self._guard:
+            return asdict(self._totals)
+
+    def reset(self) -> None:
+        """Zero, but for the reads now in flight."""
+        with self._guard:
+            now = self._totals.in_flight
+            self._totals = _Totals(in_flight=now, max_in_flight=now)
