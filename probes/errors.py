@@ -1,0 +1,33 @@
+"""The one error this instrument raises on purpose, and its exit code."""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_INCOMPLETE = 1  # done, but not for every file: the rows say which and why
+EXIT_USAGE = 4  # bad plan, missing directory, full disk: one line on stderr says it all
+
+
+class ProbeError(Exception):
+    """Ends the process with one line: what happened, where, and what to do next."""
+
+    def __init__(self, what: str, *, where: str, next_step: str) -> None:
+        """Keep the three parts; `str()` joins them into the line that is printed."""
+        self.what = what
+        self.where = where
+        self.next_step = next_step
+        super().__init__(f"{what} [{where}] -> {next_step}")
+
+
+def reason_of(error: BaseException) -> str:
+    """The words that stand in a row's `reason` when a reading failed.
+
+    The first word is one of `absent`, `denied`, `failed`: a reader can group by it.
+    """
+    if isinstance(error, (FileNotFoundError, ProcessLookupError, NotADirectoryError)):
+        kind = "absent"
+    elif isinstance(error, PermissionError):
+        kind = "denied"
+    else:
+        kind = "failed"
+    text = " ".join(str(error).split()) or "no message"
+    return f"{kind}: {type(error).__name__}: {text}"

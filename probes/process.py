@@ -1,0 +1,205 @@
+"""The process probe: what each process of an engine's tree read, wrote and used.
+
+`read_bytes` are charged once, at the top of the block stack, to the process that submitted them.
+A process that was waited for by its parent has its `read_bytes` and their like *added to the
+parent's own* by the kernel. So a sum over a tree takes each exited process by its row
+`exited`: `folded:<parent>` is in the parent's counters already, `lost:<why>` is in none but its own
+last ones.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .disk import read_whole
+from .epochs import EpochTracker
+from .errors import reason_of
+from .proc_tree import ProcessTable, ProcStat, read_stat
+from .readings import INT64_MAX, Reading, Sample, Stopwatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_IO = {
+    b"rchar": "rchar",
+    b"wchar": "wchar",
+    b"syscr": "syscr",
+    b"syscw": "syscw",
+    b"read_bytes": "read_bytes",
+    b"write_bytes": "write_bytes",
+    b"cancelled_write_bytes": "cancelled_write_bytes",
+}
+_STATUS = {b"VmRSS": "rss_bytes", b"VmHWM": "rss_peak_bytes", b"VmSwap": "swap_bytes"}
+_BYTES_PER_KB = 1024
+_MS_PER_S = 1000
+_SIGCHLD_BIT = 1 << 16
+
+
+def parse_lines(data: bytes) -> dict[bytes, bytes]:
+    """`name: value` lines; a last line without its newline may be cut and is left out."""
+    pairs = (line.partition(b":") for line in data.split(b"\n")[:-1])
+    return {name.strip(): value.strip() for name, separator, value in pairs if separator}
+
+
+def _integer(text: bytes | None, scale: int = 1) -> int | None:
+    if text is None or not text.isdigit() or len(text) >= 20:  # noqa: PLR2004
+        return None
+    value = int(text) * scale
+    return value if value <= INT64_MAX else None
+
+
+def parse_io(data: bytes) -> dict[str, int | None]:
+    """/proc/<pid>/io; None for a counter that is not there or no number."""
+    lines = parse_lines(data)
+    return {counter: _integer(lines.get(name)) for name, counter in _IO.items()}
+
+
+def parse_status(data: bytes) -> dict[str, int | None]:
+    """Memory of /proc/<pid>/status in bytes; a zombie and a kernel thread have none."""
+    lines = parse_lines(data)
+    values: dict[str, int | None] = {}
+    for name, counter in _STATUS.items():
+        number, _, unit = lines.get(name, b"").partition(b" ")
+        values[counter] = _integer(number, _BYTES_PER_KB) if unit.strip() == b"kB" else None
+    values["threads"] = _integer(lines.get(b"Threads"))
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    device: str  # <instance>:<pid>:<starttime>
+    pid: int
+    start_ticks: int
+    ppid: int
+    parent_ignores_sigchld: bool
+
+
+class ProcessProbe:
+    """Every process of every engine's tree, each with the instant of its own read."""
+
+    name = "process"
+
+    def __init__(self, engines: Mapping[str, int], proc_root: Path) -> None:
+        self._engines = dict(engines)
+        self._proc = proc_root
+        self._table = ProcessTable(proc_root)
+        self._members: dict[str, dict[str, _Member]] = {name: {} for name in engines}
+        self._epochs = EpochTracker()
+        self._tick_hz = os.sysconf("SC_CLK_TCK")
+
+    def sample(self) -> Sequence[Sample]:
+        """One sample a process; members found once are followed until they end."""
+        self._table.refresh()
+        samples: list[Sample] = []
+        for instance, root in self._engines.items():
+            members = self._members[instance]
+            for stat in self._table.tree(root).values():
+                device = f"{instance}:{stat.pid}:{stat.start_ticks}"
+                if device not in members:
+                    members[device] = self._member(device, stat)
+            if not members:
+                samples.append(_absent(f"{instance}:{root}:-", self.name))
+            samples.extend(self._read_all(instance))
+        return samples
+
+    def _read_all(self, instance: str) -> list[Sample]:
+        members = self._members[instance]
+        read = {member.device: self._read(member) for member in members.values()}
+        # All are read before any is declared ended: a parent that ended in the same interval can
+        # hold nothing of its child in its last reading.
+        ended = [members.pop(device) for device, sample in read.items() if sample is None]
+        samples = [sample for sample in read.values() if sample is not None]
+        return samples + [
+            Stopwatch().sample(self.name, [self._exited(instance, member)]) for member in ended
+        ]
+
+    def _member(self, device: str, stat: ProcStat) -> _Member:
+        return _Member(
+            device=device,
+            pid=stat.pid,
+            start_ticks=stat.start_ticks,
+            ppid=stat.ppid,
+            parent_ignores_sigchld=self._ignores_sigchld(stat.ppid),
+        )
+
+    def _ignores_sigchld(self, pid: int) -> bool:
+        try:
+            lines = parse_lines(read_whole(f"{self._proc}/{pid}/status"))
+            return bool(int(lines.get(b"SigIgn", b"0"), 16) & _SIGCHLD_BIT)
+        except (OSError, ValueError):
+            return False
+
+    def _read(self, member: _Member) -> Sample | None:
+        """The process's counters now; None when it has ended."""
+        watch = Stopwatch()
+        try:
+            stat = read_stat(self._proc, member.pid)
+        except OSError as error:
+            return watch.sample(self.name, _unreadable(member.device, reason_of(error)))
+        if stat is None or stat.start_ticks != member.start_ticks:
+            return None
+        contents = [self._file(member.pid, name) for name in ("io", "status")]
+        watch.stop()
+        if any(isinstance(content, ProcessLookupError) for content in contents):
+            return None
+        return watch.sample(self.name, self._readings(member.device, stat, *contents))
+
+    def _file(self, pid: int, name: str) -> bytes | OSError:
+        try:
+            return read_whole(f"{self._proc}/{pid}/{name}")
+        except OSError as error:
+            return error
+
+    def _exited(self, instance: str, member: _Member) -> Reading:
+        parents = [
+            other.device for other in self._members[instance].values() if other.pid == member.ppid
+        ]
+        if not parents:
+            account = "lost:its parent is not in the tree"
+        elif member.parent_ignores_sigchld:
+            account = f"lost:{parents[0]} ignores SIGCHLD"
+        else:
+            account = f"folded:{parents[0]}"
+        return Reading(device=member.device, counter="exited", value=1, text=account)
+
+    def _readings(
+        self, device: str, stat: ProcStat, io: bytes | OSError, status: bytes | OSError
+    ) -> list[Reading]:
+        values: dict[str, int | None] = {}
+        reasons: dict[str, str] = {}
+        for content, parse in ((io, parse_io), (status, parse_status)):
+            if isinstance(content, bytes):
+                values.update(parse(content))
+            else:
+                reasons.update(dict.fromkeys(parse(b""), reason_of(content)))
+        ticks = stat.utime_ticks + stat.stime_ticks
+        values["cpu_ms"] = ticks * _MS_PER_S // self._tick_hz
+        growing = {name: values[name] for name in ("read_bytes", "cpu_ms") if values.get(name)}
+        cause = self._epochs.counters(device, {k: v for k, v in growing.items() if v is not None})
+        epoch = self._epochs.current(device)
+        readings = [
+            Reading(device=device, counter=name, value=value, epoch=epoch)
+            for name, value in values.items()
+            if value is not None
+        ]
+        absent = f"absent: not given for a process in state {stat.state}"
+        reasons.update({name: absent for name, value in values.items() if value is None})
+        readings += [
+            Reading(device=device, counter=name, reason=reason, epoch=epoch)
+            for name, reason in reasons.items()
+        ]
+        if cause is not None:
+            readings.append(Reading(device=device, counter="epoch_cause", text=cause, epoch=epoch))
+        return readings
+
+
+def _unreadable(device: str, reason: str) -> list[Reading]:
+    counters = (*parse_io(b""), *parse_status(b""), "cpu_ms")
+    return [Reading(device=device, counter=counter, reason=reason) for counter in counters]
+
+
+def _absent(device: str, probe: str) -> Sample:
+    return Stopwatch().sample(probe, _unreadable(device, "absent: no process has this pid"))

@@ -1,0 +1,236 @@
+"""`record`: one thread samples, one per engine fetches pages, the main thread writes and waits.
+
+Writing is apart from sampling on purpose: an fsync that takes three seconds on a busy disk must
+not be a hole in the series. The main thread ends the recording on a signal, at the end of standard
+input (the parent is gone), after a given time, or when the journal cannot be written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import resource
+import select
+import signal
+import stat
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import __version__
+from .disk import DiskProbe, TopologyProbe, WatchedDevices
+from .engine import EngineProbe
+from .errors import EXIT_OK, ProbeError
+from .host import HostProbe
+from .iostat import IostatWitness
+from .journal import Encoder, Journal
+from .process import ProcessProbe
+from .readings import Reading, Sample, Stopwatch
+from .schedule import NS_PER_S, Scheduler, Task
+from .topology import Sysfs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    from .plan import Plan
+
+# Rows reach the disk at least each second; the margin is for the write itself.
+WRITE_INTERVAL_S = 0.8
+# An engine that hangs must not keep the recorder from ending.
+_ENGINE_JOIN_S = 1.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NS_PER_MS = 1_000_000
+
+
+def _task(
+    plan: Plan, probe: str, sample: Callable[[], Sequence[Sample]], name: str | None = None
+) -> Task:
+    period_ns = round(NS_PER_S / plan.rates_hz[probe])
+    return Task(name=name or probe, period_ns=period_ns, sample=sample)
+
+
+def _main_tasks(plan: Plan, proc_root: Path, sys_root: Path) -> list[Task]:
+    """The tasks of the sampling thread, the one that must not be late first."""
+    tasks: list[Task] = []
+    if plan.block_devices:
+        watched = WatchedDevices(plan.block_devices, Sysfs(sys_root, proc_root))
+        # Resolved before the first sample, so that the layers below are in it. When that fails,
+        # the topology probe's own first sample says why.
+        with contextlib.suppress(OSError):
+            watched.resolve()
+        disk, topology = DiskProbe(watched, proc_root), TopologyProbe(watched)
+        tasks.append(_task(plan, disk.name, disk.sample))
+        tasks.append(_task(plan, topology.name, topology.sample))
+    if plan.engines:
+        process = ProcessProbe(plan.engines, proc_root)
+        tasks.append(_task(plan, process.name, process.sample))
+    host = HostProbe(proc_root)
+    tasks.append(_task(plan, host.name, host.sample))
+    return tasks
+
+
+class SelfProbe:
+    """What the recorder itself costs and what it missed, so that a gap is never silent."""
+
+    name = "self"
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+
+    def sample(self) -> Sequence[Sample]:
+        """CPU time of this process, and missed ticks of each probe since the start."""
+        cpu_ms = time.process_time_ns() // _NS_PER_MS
+        readings = [Reading(device="-", counter="cpu_ms", value=cpu_ms)]
+        readings += [
+            Reading(device=task.name, counter="missed_ticks", value=task.missed_ticks)
+            for task in self._tasks
+        ]
+        return [Stopwatch().sample(self.name, readings)]
+
+
+class Recorder:
+    """One recording. `run` returns when it is over and everything is on the disk."""
+
+    def __init__(
+        self, plan: Plan, journal: Journal, raw_dir: Path | None, *, for_s: float | None = None
+    ) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._encoder = Encoder(plan.host)
+        self._witness = IostatWitness(raw_dir) if plan.iostat and raw_dir else None
+        self._for_s = for_s
+        self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._stopped_by: str | None = None
+        # Signals write a byte here, so that the waiting main thread wakes at once.
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def run(self, proc_root: Path = Path("/proc"), sys_root: Path = Path("/sys")) -> int:
+        """Record until told to stop. Raises ProbeError when the journal cannot be written."""
+        for number in _SIGNALS:
+            # nohup ignores hang-ups for its child; that wish is kept.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        self._emit_text("started", f"probes {__version__} pid {os.getpid()}")
+        threads: list[threading.Thread] = []
+        try:
+            self._drain()
+            self._start_witness()
+            threads = self._start_threads(_main_tasks(self._plan, proc_root, sys_root))
+            self._write_until_stopped()
+        finally:
+            self._stop.set()
+            self._finish(threads)
+        return EXIT_OK
+
+    def _emit_text(self, counter: str, text: str) -> None:
+        reading = Reading(device="-", counter=counter, text=text)
+        self._samples.put(Stopwatch().sample(SelfProbe.name, [reading]))
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._stopped_by = self._stopped_by or signal.Signals(number).name
+
+    def _start_witness(self) -> None:
+        if self._witness is not None:
+            self._samples.put(self._witness.start())
+            return
+        why = "no raw directory, give --out" if self._plan.iostat else "not in the plan"
+        reading = Reading(device="-", counter="witness", reason=f"absent: {why}")
+        self._samples.put(Stopwatch().sample("iostat", [reading]))
+
+    def _start_threads(self, tasks: list[Task]) -> list[threading.Thread]:
+        groups = [tasks]
+        for instance, url in self._plan.metrics.items():
+            probe = EngineProbe(instance, url)
+            name = f"engine:{instance}"
+            groups.append([_task(self._plan, probe.name, probe.sample, name)])
+        every = [task for group in groups for task in group]
+        own = SelfProbe(every)
+        tasks.append(Task(name=own.name, period_ns=NS_PER_S, sample=own.sample))
+        threads = []
+        for group in groups:
+            scheduler = Scheduler(group, self._samples.put)
+            # Daemons: an engine page that never comes must not keep the process alive.
+            thread = threading.Thread(target=scheduler.run, args=(self._stop,), daemon=True)
+            thread.start()
+            threads.append(thread)
+        return threads
+
+    def _write_until_stopped(self) -> None:
+        started = time.monotonic()
+        watched = [self._wake_read, *_parent_pipe()]
+        while self._stopped_by is None:
+            wait_s = WRITE_INTERVAL_S
+            if self._for_s is not None:
+                left_s = started + self._for_s - time.monotonic()
+                if left_s <= 0:
+                    self._stopped_by = "elapsed"
+                    break
+                wait_s = min(wait_s, left_s)
+            ready, _, _ = select.select(watched, [], [], wait_s)
+            for fd in ready:
+                # Whatever a parent writes is of no interest; that it can no longer write is.
+                if not os.read(fd, 4096) and fd != self._wake_read:
+                    self._stopped_by = self._stopped_by or "stdin closed"
+            self._drain()
+
+    def _drain(self) -> None:
+        # Bounded by what is there now: the samplers go on adding.
+        waiting = range(self._samples.qsize())
+        lines = [self._encoder.lines(self._samples.get()) for _ in waiting]
+        if lines:
+            self._journal.append("".join(lines))
+        self._journal.sync()
+
+    def _finish(self, threads: list[threading.Thread]) -> None:
+        """Stop everything that was started, whatever the state of the journal."""
+        deadline = time.monotonic() + _ENGINE_JOIN_S
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        closing = self._witness.stop() if self._witness is not None else None
+        if closing is not None:
+            self._samples.put(closing)
+            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu_ms = round((usage.ru_utime + usage.ru_stime) * 1000)
+            reading = Reading(device="iostat", counter="cpu_ms", value=cpu_ms)
+            self._samples.put(Stopwatch().sample(SelfProbe.name, [reading]))
+        signal.set_wakeup_fd(-1)
+        if self._stopped_by is not None:
+            self._emit_text("stopped", self._stopped_by)
+            self._drain()
+
+
+def _parent_pipe() -> list[int]:
+    """Standard input, when its end means that the parent is gone: a pipe, socket or terminal.
+
+    /dev/null and files are at their end from the start and say nothing.
+    """
+    try:
+        fd = sys.stdin.fileno()
+        mode = os.fstat(fd).st_mode
+    except (OSError, ValueError, AttributeError):
+        return []
+    speaks = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
+    return [fd] if speaks else []
+
+
+def record(plan: Plan, out: Path | None, *, for_s: float | None) -> int:
+    """Record to `out`/probes.jsonl and `out`/raw, or rows alone to standard output."""
+    if out is None:
+        journal = Journal(sys.stdout.fileno(), "standard output")
+    else:
+        if not out.is_dir():
+            raise ProbeError(
+                "there is no such directory",
+                where=str(out),
+                next_step="make it, or give --out a run directory",
+            )
+        journal = Journal.open(out / "probes.jsonl")
+    code = Recorder(plan, journal, out / "raw" if out else None, for_s=for_s).run()
+    journal.close()
+    return code
