@@ -70,18 +70,8 @@ def inverted_cdf(values: Sequence[int], q: float) -> int:
 
 def calibrate(asked: Calibration) -> Calibrated:
     """Run the burst; raises ClientError when a stream failed or truth is missing."""
-    command = [sys.executable, "-m", f"{__package__}.null_server"]
-    for name in ("ttft_ns", "chunks", "interval_ns"):
-        command += [f"--{name.replace('_', '-')}", str(getattr(asked, name))]
-    command += ["--requests", str(asked.concurrency)]
-    root = str(Path(__file__).resolve().parents[__package__.count(".") + 1])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": path},
-    ) as server:
+    plan = _plan(asked)
+    with _null_server(asked, plan.prompt_tokens) as server:
         try:
             if asked.server_cpus is not None:
                 _pin(server.pid, asked.server_cpus)

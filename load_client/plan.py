@@ -162,8 +162,8 @@ def make_plan(values: Mapping[str, Any], where: str) -> Plan:
             raise ClientError(
                 f"plan key {key!r} is {shown}", where=where, next_step=f"give {wanted}"
             )
-    checked: dict[str, Any] = dict(values)
-    plan = Plan(**{key: tuple(v) if isinstance(v, list) else v for key, v in checked.items()})
+    checked: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    plan = Plan(**checked)
     _check_together(plan, where)
     return plan
 
