@@ -11,16 +11,14 @@ from __future__ import annotations
 import csv
 import tomllib
 from dataclasses import MISSING, fields
-from importlib import resources
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import UsageError
 from r8.model import Claim
+from r8.resources import published_path
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    from pathlib import Path
 
 FORMAT = 1
 # Sources of claims that are R8's own; everything else cites a report.
@@ -53,38 +51,28 @@ _OPTIONAL = {field.name for field in fields(Claim) if field.default is not MISSI
 }
 
 
-def published_dir() -> Traversable:
-    """The folder of published figures: inside the wheel, else `data/published` of the checkout."""
-    if find_spec("r8.published") is not None:
-        return resources.files("r8.published")
-    return Path(__file__).resolve().parent.parent / "data" / "published"
-
-
 def is_published(claim: Claim) -> bool:
     """Whether the claim cites a report; R8's own claims cite none."""
     return claim.source not in OWN_SOURCES
 
 
-def shipped_claims() -> tuple[Claim, ...]:
-    """Every claim that R8 carries, published ones first, in the order of their files.
+def load_claims(scenario: str | None = None) -> tuple[Claim, ...]:
+    """Claims that R8 carries, of one scenario or of all; published ones first, in file order.
 
     Raises:
         UsageError: a shipped file is not well formed.
 
     """
-    folder = published_dir()
-    figures = load_figures(folder / "figures.csv")
-    names = sorted(
-        item.name
-        for item in folder.iterdir()
-        if item.name.startswith("claims-") and item.name.endswith(".toml")
-    )
-    claims = [claim for name in names for claim in load_claims(folder / name, figures)]
-    _refuse_duplicates(claims, str(folder))
-    return tuple(sorted(claims, key=lambda claim: not is_published(claim)))
+    ledger = published_path("figures.csv")
+    figures = load_figures(ledger)
+    files = sorted(ledger.parent.glob("claims-*.toml"))
+    claims = [claim for path in files for claim in read_claims(path, figures)]
+    _refuse_duplicates(claims, str(ledger.parent))
+    mine = [claim for claim in claims if scenario in {None, claim.scenario}]
+    return tuple(sorted(mine, key=lambda claim: not is_published(claim)))
 
 
-def load_figures(path: Traversable) -> dict[str, dict[str, str]]:
+def load_figures(path: Path) -> dict[str, dict[str, str]]:
     """Rows of `figures.csv` by figure id, as text.
 
     Raises:
@@ -109,7 +97,7 @@ def load_figures(path: Traversable) -> dict[str, dict[str, str]]:
     return figures
 
 
-def load_claims(path: Traversable, figures: dict[str, dict[str, str]]) -> tuple[Claim, ...]:
+def read_claims(path: Path, figures: dict[str, dict[str, str]]) -> tuple[Claim, ...]:
     """Claims of one TOML file, checked against the published figures.
 
     Raises:
@@ -130,7 +118,7 @@ def load_claims(path: Traversable, figures: dict[str, dict[str, str]]) -> tuple[
     return tuple(claims)
 
 
-def _check_document(path: Traversable, document: dict[str, Any]) -> None:
+def _check_document(path: Path, document: dict[str, Any]) -> None:
     unknown = sorted(document.keys() - {"format", "common", "claim"})
     if unknown:
         raise _bad(path, f"unknown key {unknown[0]!r}")
@@ -143,7 +131,7 @@ def _check_document(path: Traversable, document: dict[str, Any]) -> None:
         raise _bad(path, "no [[claim]] table")
 
 
-def _claim(path: Traversable, table: dict[str, Any]) -> Claim:
+def _claim(path: Path, table: dict[str, Any]) -> Claim:
     name = table.get("claim_id", "a claim without claim_id")
     unknown = sorted(table.keys() - _TYPES.keys())
     if unknown:
@@ -182,7 +170,7 @@ def _texts(values: Any) -> tuple[str, ...]:
     return texts
 
 
-def _check_figures(path: Traversable, claim: Claim, figures: dict[str, dict[str, str]]) -> None:
+def _check_figures(path: Path, claim: Claim, figures: dict[str, dict[str, str]]) -> None:
     """A published claim cites figures, and states exactly what the first one states."""
     for figure_id in claim.figure_ids:
         if figure_id not in figures:
@@ -212,5 +200,5 @@ def _refuse_duplicates(claims: list[Claim], where: str) -> None:
         seen.add(claim.claim_id)
 
 
-def _bad(path: Traversable, what: str) -> UsageError:
+def _bad(path: Path, what: str) -> UsageError:
     return UsageError(what, where=str(path), next_step="correct the claims file")

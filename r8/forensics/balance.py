@@ -8,7 +8,7 @@ from r8.forensics.rule import Check, missing
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
-    from r8.forensics.case import Case, Window
+    from r8.forensics.case import Case
 
 # Metadata reads and one sampling interval on each side; a cached chunk is far more.
 BALANCE_TOLERANCE = 0.02
@@ -20,15 +20,12 @@ WHOLE_KINDS = frozenset({"disk", "nvme-head"})
 
 def bytes_balance(case: Case) -> list[Check]:
     """C4: engine hit bytes = device bytes = members' bytes, and the process read them."""
-    window = case.window("measure")
-    if window is None:
-        return [missing("no measure window", "measure_begin or measure_end is missing.")]
     hits = case.metric("engine_hit_bytes")
     device = case.metric("device_read_bytes")
     checks = [engine_against_device(case, hits, device)]
     if device is not None:
-        checks += _members(case, device, window)
-        checks += _process(case, device, window)
+        checks += _members(case, device)
+        checks += _process(case, device)
     return checks
 
 
@@ -39,7 +36,7 @@ def engine_against_device(case: Case, hits: int | None, device: int | None) -> C
     """
     name = case.run.kv_device
     if hits is None:
-        return missing("engine hit bytes not known", "The engine log has no retrieved lines.")
+        return missing("engine hit bytes not known", "The engine log lacks lookup lines.")
     if device is None:
         return missing(f"{name}: no read counter around the window", "The disk probe is silent.")
     if hits == 0:
@@ -62,12 +59,12 @@ def engine_against_device(case: Case, hits: int | None, device: int | None) -> C
     )
 
 
-def _members(case: Case, device: int, window: Window) -> list[Check]:
+def _members(case: Case, device: int) -> list[Check]:
     run = case.run
     members = case.members(run.kv_device)
     if not members:
         return []
-    total = case.members_read_bytes(run.kv_device, window)
+    total = case.members_read_bytes(run.kv_device, "measure")
     if total is None:
         return [
             missing(f"members {','.join(members)}: no read counter", "A member was not sampled.")
@@ -83,7 +80,7 @@ def _members(case: Case, device: int, window: Window) -> list[Check]:
     ]
 
 
-def _process(case: Case, device: int, window: Window) -> list[Check]:
+def _process(case: Case, device: int) -> list[Check]:
     process = case.metric("process_read_bytes")
     if process is None:
         return [missing("process read_bytes not known", "The process probe is silent.")]
@@ -93,15 +90,15 @@ def _process(case: Case, device: int, window: Window) -> list[Check]:
         held=process >= floor,
         otherwise="Another process read the device: these bytes are not the engine's.",
     )
-    return [lower, _excess(case, process - device, device, window)]
+    return [lower, _excess(case, process - device, device)]
 
 
-def _excess(case: Case, excess: int, device: int, window: Window) -> Check:
+def _excess(case: Case, excess: int, device: int) -> Check:
     allowed = max(round(BALANCE_TOLERANCE * device), PROCESS_EXCESS_BYTES)
     line = f"process excess {excess} B <= {allowed} B"
     if excess <= allowed:
         return Check(arithmetic=line, held=True, otherwise="")
-    elsewhere = _reads_elsewhere(case, device, window)
+    elsewhere = _reads_elsewhere(case, device)
     if elsewhere is None:
         return missing(
             f"{line} fails, reads on other devices not known",
@@ -114,7 +111,7 @@ def _excess(case: Case, excess: int, device: int, window: Window) -> Check:
     )
 
 
-def _reads_elsewhere(case: Case, device: int, window: Window) -> int | None:
+def _reads_elsewhere(case: Case, device: int) -> int | None:
     """Bytes whole devices outside the KV tier read; `None` when none of them was sampled."""
     run = case.run
     kv = {run.kv_device, *case.members(run.kv_device), *run.other_kv_devices}
@@ -122,7 +119,7 @@ def _reads_elsewhere(case: Case, device: int, window: Window) -> int | None:
         "SELECT DISTINCT device FROM probes WHERE run_id = $run AND probe = 'disk' ORDER BY 1"
     )
     sizes = [
-        case.read_bytes(name, window)
+        case.read_bytes(name, "measure")
         for (name,) in names
         if name not in kv and case.text(name, "kind") in WHOLE_KINDS
     ]

@@ -10,8 +10,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from r8.units import BYTES_PER_SECTOR
-
 if TYPE_CHECKING:
     import duckdb
 
@@ -72,13 +70,13 @@ class Case:
             return None
         return Window(begin_ns=begin.mono_ns, end_ns=end.mono_ns)
 
-    def metric(self, name: str, phase: str = "measure") -> int | None:
-        """An integer metric of the shared views for one phase; `None` when it has no value."""
+    def metric(self, name: str, statistic: str = "") -> int | None:
+        """A metric of the measured phase that counts ns or bytes; `None` without a finite value."""
         rows = self.rows(
-            "SELECT value FROM metrics WHERE run_id = $run AND metric = $name AND phase = $phase "
-            "AND value IS NOT NULL",
+            "SELECT value FROM metrics WHERE run_id = $run AND metric = $name "
+            "AND statistic = $statistic AND phase = 'measure' AND isfinite(value)",
             name=name,
-            phase=phase,
+            statistic=statistic,
         )
         return round(rows[0][0]) if len(rows) == 1 else None
 
@@ -97,19 +95,26 @@ class Case:
         before, after = rows[0]
         return None if before is None or after is None else int(after) - int(before)
 
-    def read_bytes(self, device: str, window: Window) -> int | None:
-        """Bytes a block device read over the window.
+    def read_bytes(self, device: str, phase: str, occurrence: int = 1) -> int | None:
+        """Bytes a block device read in a phase, by the shared view `phase_reads`.
 
         Kernels before 6.2 leave the counters of an NVMe multipath head at 0; its paths count then.
         """
-        sectors = self.growth(device, "read_sectors", window)
-        if not sectors and self.text(device, "kind") == "nvme-head":
-            return self.members_read_bytes(device, window)
-        return None if sectors is None else sectors * BYTES_PER_SECTOR
+        rows = self.rows(
+            "SELECT read_bytes FROM phase_reads WHERE run_id = $run AND probe = 'disk' "
+            "AND device = $device AND phase = $phase AND occurrence = $occurrence",
+            device=device,
+            phase=phase,
+            occurrence=occurrence,
+        )
+        size = rows[0][0] if len(rows) == 1 else None
+        if not size and self.text(device, "kind") == "nvme-head":
+            return self.members_read_bytes(device, phase)
+        return None if size is None else int(size)
 
-    def members_read_bytes(self, device: str, window: Window) -> int | None:
+    def members_read_bytes(self, device: str, phase: str) -> int | None:
         """Sum of the bytes the members of a device read; `None` when one of them is not known."""
-        each = [self.read_bytes(member, window) for member in self.members(device)]
+        each = [self.read_bytes(member, phase) for member in self.members(device)]
         known = [size for size in each if size is not None]
         return sum(known) if known and len(known) == len(each) else None
 

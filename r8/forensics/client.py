@@ -18,18 +18,10 @@ TTFT_ERROR_SHARE_MAX = 0.01
 
 def client_kept_up(case: Case) -> list[Check]:
     """C10: send lag in the measurement, and the client's own error against a null server."""
-    median_ns = _median_ttft_ns(case)
+    median_ns = case.metric("ttft", "p50")
     if median_ns is None:
-        return [missing("no TTFT to compare with", "No measured request got its first content.")]
+        return [missing("no TTFT to compare with", "The measured phase has no finite TTFT p50.")]
     return [_send_lag(case, median_ns), *_calibration(case, median_ns)]
-
-
-def _median_ttft_ns(case: Case) -> int | None:
-    rows = case.rows(
-        "SELECT quantile_disc(first_content_ns - sent_ns, 0.5) FROM requests "
-        "WHERE run_id = $run AND phase = 'measure' AND outcome = 'ok'"
-    )
-    return None if rows[0][0] is None else int(rows[0][0])
 
 
 def _send_lag(case: Case, median_ns: int) -> Check:

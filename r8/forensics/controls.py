@@ -5,10 +5,10 @@ A control that behaves once speaks for its block; one that misbehaves speaks aga
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from r8.forensics.balance import BALANCE_TOLERANCE
-from r8.forensics.case import Window
 from r8.forensics.coldness import RESIDENT_SHARE_MAX
 from r8.forensics.rule import Check, missing
 
@@ -20,33 +20,47 @@ if TYPE_CHECKING:
 WARM_READ = "warm_read"
 RANDOM_PROMPT = "random_prompt"
 
-_CONTROL_REQUESTS = """
-SELECT r.request_id, r.outcome, count(l.line),
-       coalesce(max(l.hit_tokens) FILTER (l.kind = 'lookup'), -1),
-       coalesce(sum(l.retrieved_tokens) FILTER (l.kind = 'retrieved'), 0)::BIGINT
-FROM requests r LEFT JOIN engine_log l
-  ON l.run_id = r.run_id AND l.instance = r.instance
- AND (l.server_request_id = r.server_request_id
-      OR starts_with(l.server_request_id, r.server_request_id || '-'))
-WHERE r.run_id = $run AND r.phase IN ('control', 'warm')
-  AND r.sent_ns BETWEEN $begin_ns AND $end_ns
-GROUP BY ALL ORDER BY r.request_id
+_PHASES = """
+SELECT phase, occurrence, begin_ns, end_ns, json_extract_string(detail, '$.control') FROM phases
+WHERE run_id = $run AND phase IN ('warm', 'control')
+  AND begin_ns IS NOT NULL AND end_ns IS NOT NULL
+ORDER BY begin_ns
+"""
+_REQUESTS = """
+SELECT e.request_id, e.hit_tokens, coalesce(e.retrieved_tokens, 0)
+FROM engine_requests e JOIN requests r USING (run_id, request_id)
+WHERE e.run_id = $run AND r.phase = $phase AND r.sent_ns BETWEEN $begin_ns AND $end_ns
+ORDER BY e.request_id
 """
 
 
-def control_window(case: Case, control: str) -> Window | None:
-    """From a control's begin event to its end event."""
-    begins = [e.mono_ns for e in case.events("control_begin") if e.detail.get("control") == control]
-    ends = [e.mono_ns for e in case.events("control_end") if e.detail.get("control") == control]
-    if not begins or not ends or ends[-1] < begins[0]:
-        return None
-    return Window(begin_ns=begins[0], end_ns=ends[-1])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """When and as which occurrence of which phase a control ran."""
+
+    phase: str
+    occurrence: int
+    begin_ns: int
+    end_ns: int
+
+
+def find_control(case: Case, name: str) -> Control | None:
+    """The control of that name; a lab that gives no names has phase warm and phase control."""
+    usual = {WARM_READ: "warm", RANDOM_PROMPT: "control"}[name]
+    named, unnamed = None, None
+    for phase, occurrence, begin_ns, end_ns, given in case.rows(_PHASES):
+        found = Control(phase=phase, occurrence=occurrence, begin_ns=begin_ns, end_ns=end_ns)
+        if given == name:
+            named = found
+        elif given is None and phase == usual:
+            unnamed = found
+    return named or unnamed
 
 
 def warm_read_is_refused(case: Case) -> list[Check]:
     """N1: a read known to come from the page cache fails C3 and C4, by their numbers."""
-    window = control_window(case, WARM_READ) or case.window("warm")
-    if window is None:
+    control = find_control(case, WARM_READ)
+    if control is None:
         return [missing("no warm read in this run", "Another run of the block may hold it.")]
     if _reads_past_the_page_cache(case):
         return [
@@ -55,13 +69,12 @@ def warm_read_is_refused(case: Case) -> list[Check]:
                 "Its warm reads do reach the device; another arm of the block is the control.",
             )
         ]
-    requests = _requests(case, window)
-    tokens = sum(row[4] for row in requests)
+    tokens = sum(row[2] for row in _requests(case, control))
     expectation = case.run.expectation
     hits = tokens * expectation.chunk_bytes // expectation.chunk_tokens
     if not hits:
         return [missing("the warm read hit nothing", "A control that loads no KV shows nothing.")]
-    return [_residency_refused(case, window, hits), _balance_refused(case, window, hits)]
+    return [_residency_refused(case, control, hits), _balance_refused(case, control, hits)]
 
 
 def _reads_past_the_page_cache(case: Case) -> bool:
@@ -72,11 +85,13 @@ def _reads_past_the_page_cache(case: Case) -> bool:
     return bool(rows[0][0])
 
 
-def _requests(case: Case, window: Window) -> list[tuple[Any, ...]]:
-    return case.rows(_CONTROL_REQUESTS, begin_ns=window.begin_ns, end_ns=window.end_ns)
+def _requests(case: Case, control: Control) -> list[tuple[Any, ...]]:
+    return case.rows(
+        _REQUESTS, phase=control.phase, begin_ns=control.begin_ns, end_ns=control.end_ns
+    )
 
 
-def _residency_refused(case: Case, window: Window, hits: int) -> Check:
+def _residency_refused(case: Case, control: Control, hits: int) -> Check:
     """C3's number just before or in the warm read: what it reads must be in the page cache."""
     measured = case.event("measure_end")
     rows = case.rows(
@@ -85,8 +100,8 @@ def _residency_refused(case: Case, window: Window, hits: int) -> Check:
         "WHERE run_id = $run AND mono_ns BETWEEN $since_ns AND $until_ns "
         "GROUP BY moment ORDER BY max(mono_ns) DESC LIMIT 1",
         share=RESIDENT_SHARE_MAX,
-        since_ns=measured.mono_ns if measured else window.begin_ns,
-        until_ns=window.end_ns,
+        since_ns=measured.mono_ns if measured else control.begin_ns,
+        until_ns=control.end_ns,
     )
     if not rows or rows[0][1] is None:
         return missing(
@@ -101,8 +116,8 @@ def _residency_refused(case: Case, window: Window, hits: int) -> Check:
     )
 
 
-def _balance_refused(case: Case, window: Window, hits: int) -> Check:
-    device = case.read_bytes(case.run.kv_device, window)
+def _balance_refused(case: Case, control: Control, hits: int) -> Check:
+    device = case.read_bytes(case.run.kv_device, control.phase, control.occurrence)
     if device is None:
         return missing("no read counter around the warm read", "The disk probe is silent.")
     share = device / hits
@@ -116,12 +131,11 @@ def _balance_refused(case: Case, window: Window, hits: int) -> Check:
 
 def random_prompt_hits_nothing(case: Case) -> list[Check]:
     """N2: a prompt that nobody populated hits 0 tokens."""
-    named = any("control" in event.detail for event in case.events("control_begin"))
-    window = control_window(case, RANDOM_PROMPT) if named else case.window("control")
-    if window is None:
+    control = find_control(case, RANDOM_PROMPT)
+    if control is None:
         return [missing("no random prompt in this run", "Another run of the block may hold it.")]
-    requests = _requests(case, window)
-    seen = [row for row in requests if row[3] >= 0]
+    requests = _requests(case, control)
+    seen = [row for row in requests if row[1] is not None]
     if not requests or len(seen) < len(requests):
         return [
             missing(
@@ -129,7 +143,7 @@ def random_prompt_hits_nothing(case: Case) -> list[Check]:
                 "The engine log does not say what they hit.",
             )
         ]
-    most = max(row[3] for row in seen)
+    most = max(row[1] for row in seen)
     return [
         Check(
             arithmetic=f"{len(seen)} random prompts, most hit tokens {most} = 0",

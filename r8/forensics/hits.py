@@ -10,34 +10,18 @@ from r8.forensics.rule import Check, missing
 if TYPE_CHECKING:
     from r8.forensics.case import Case
 
-# A lookup line names vLLM's request id: the response's id, or that id with a suffix.
-LOOKUPS = """
-SELECT r.request_id, coalesce(r.prompt_tokens, r.prompt_tokens_planned) AS prompt_tokens,
-       count(l.line) AS lines, min(l.hit_tokens), max(l.hit_tokens), max(l.computed_tokens),
-       count(l.hit_tokens), count(l.computed_tokens)
-FROM requests r LEFT JOIN engine_log l
-  ON l.run_id = r.run_id AND l.kind = 'lookup' AND l.instance = r.instance
- AND (l.server_request_id = r.server_request_id
-      OR starts_with(l.server_request_id, r.server_request_id || '-'))
-WHERE r.run_id = $run AND r.phase = 'measure'
-GROUP BY ALL ORDER BY r.request_id
-"""
-RETRIEVALS = """
-SELECT count(DISTINCT r.request_id), count(l.line), coalesce(sum(l.retrieved_tokens), 0)::BIGINT
-FROM requests r LEFT JOIN engine_log l
-  ON l.run_id = r.run_id AND l.kind = 'retrieved' AND l.instance = r.instance
- AND (l.server_request_id = r.server_request_id
-      OR starts_with(l.server_request_id, r.server_request_id || '-'))
-WHERE r.run_id = $run AND r.phase = 'measure'
+REQUESTS = """
+SELECT request_id, prompt_tokens, n_lookups, hit_tokens, computed_tokens, retrieved_tokens
+FROM engine_requests WHERE run_id = $run AND phase = 'measure' ORDER BY request_id
 """
 
 
 def hits_exact(case: Case) -> list[Check]:
     """C6: hit tokens by request, the running server's own settings, and no DRAM tier."""
-    rows = case.rows(LOOKUPS)
+    rows = case.rows(REQUESTS)
     if not rows:
         return [missing("no measured request", "The run holds no request of phase measure.")]
-    checks = [_hit_tokens(case, rows), _prefix_cache_hits(rows), _retrieved(case)]
+    checks = [_hit_tokens(case, rows), _prefix_cache_hits(rows), _retrieved(case, rows)]
     checks += [check for instance in case.run.instances for check in _settings(case, instance)]
     return [*checks, _no_dram_tier(case)]
 
@@ -45,15 +29,15 @@ def hits_exact(case: Case) -> list[Check]:
 def _hit_tokens(case: Case, rows: list[tuple[Any, ...]]) -> Check:
     chunk = case.run.expectation.chunk_tokens
     exact, wrong, unseen = 0, [], 0
-    for request_id, prompt, lines, low, high, _, hits, _ in rows:
-        if not lines or prompt is None or hits == 0:
+    for request_id, prompt, _, hit, _, _ in rows:
+        if prompt is None or hit is None:
             unseen += 1
             continue
         want = chunk * ((prompt - 1) // chunk)
-        if low == high == want:
+        if hit == want:
             exact += 1
         else:
-            wrong.append(f"{request_id} hit {low} of {want}")
+            wrong.append(f"{request_id} hit {hit} of {want}")
     want = case.run.expectation.hit_tokens_per_session
     line = f"{exact} of {len(rows)} requests hit {chunk}*floor((prompt-1)/{chunk}) = {want} tokens"
     line += f", {wrong[0]}" if wrong else ""
@@ -67,7 +51,7 @@ def _hit_tokens(case: Case, rows: list[tuple[Any, ...]]) -> Check:
 
 
 def _prefix_cache_hits(rows: list[tuple[Any, ...]]) -> Check:
-    computed = [row[5] for row in rows if row[7]]
+    computed = [row[4] for row in rows if row[4] is not None]
     worst = max(computed, default=None)
     line = f"most tokens in the engine's own prefix cache: {worst}"
     return Check(
@@ -77,13 +61,13 @@ def _prefix_cache_hits(rows: list[tuple[Any, ...]]) -> Check:
     )
 
 
-def _retrieved(case: Case) -> Check:
+def _retrieved(case: Case, rows: list[tuple[Any, ...]]) -> Check:
     """A hit that was not loaded is recomputed, and looks like a slow read."""
-    requests, lines, tokens = case.rows(RETRIEVALS)[0]
-    want = requests * case.run.expectation.hit_tokens_per_session
+    loaded = [row[5] for row in rows if row[5] is not None]
+    want = len(rows) * case.run.expectation.hit_tokens_per_session
     return Check(
-        arithmetic=f"{tokens} tokens retrieved in {lines} lines = {want}",
-        held=tokens == want if lines else None,
+        arithmetic=f"{sum(loaded)} tokens retrieved by {len(loaded)} requests = {want}",
+        held=sum(loaded) == want if loaded else None,
         otherwise="What was found was not all loaded: the engine recomputed the rest.",
     )
 

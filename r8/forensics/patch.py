@@ -15,25 +15,9 @@ _SEGMENT_BYTES = re.compile(r"\bsegment_bytes=(\d+)")
 # Fields of run.json that the `patch_state` event must repeat: both were read before the start.
 _STATE_FIELDS = ("expected", "lmcache_version", "target_sha256", "base_sha256", "module_sha256")
 
-# The engine log carries no instants: the measured phase is the stretch of lines from its first
-# lookup to the last line before another phase's first line. Phases never overlap.
 _MEASURED_READS = """
-WITH tagged AS (
-  SELECT l.line, r.phase FROM engine_log l JOIN requests r
-    ON r.run_id = l.run_id AND r.instance = l.instance
-   AND (l.server_request_id = r.server_request_id
-        OR starts_with(l.server_request_id, r.server_request_id || '-'))
-  WHERE l.run_id = $run AND l.instance = $instance
-), span AS (
-  SELECT min(line) AS first_line, max(line) AS last_line FROM tagged WHERE phase = 'measure'
-), following AS (
-  SELECT min(t.line) AS next_line FROM tagged t, span s
-  WHERE t.phase <> 'measure' AND t.line > s.last_line
-)
-SELECT count(*), sum(l.read_bytes)::BIGINT, sum(l.segments)::BIGINT, sum(l.misses)::BIGINT
-FROM engine_log l, span s, following f
-WHERE l.run_id = $run AND l.instance = $instance AND l.kind = 'patch_read'
-  AND l.line > s.first_line AND l.line < coalesce(f.next_line, l.line + 1)
+SELECT count(*), sum(read_bytes)::BIGINT, sum(segments)::BIGINT, sum(misses)::BIGINT
+FROM patch_reads WHERE run_id = $run AND instance = $instance AND phase = 'measure'
 """
 
 

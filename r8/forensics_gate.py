@@ -1,0 +1,28 @@
+"""The gate one run passes before anybody divides its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from r8.forensics.certificate import OF_BLOCK, certify, connect_settled
+from r8.model import Answer
+
+if TYPE_CHECKING:
+    from r8.evidence import Evidence
+    from r8.model import Finding
+
+
+def not_held(evidence: Evidence) -> tuple[Finding, ...]:
+    """Rules that one run does not hold by itself, refuted or unknown.
+
+    A rule of the block (a negative control) may be held by another run of the block, so here only
+    its refutation counts; the verdict asks the block.
+    """
+    with connect_settled([evidence]) as connection:
+        findings = certify(evidence.run, connection)
+    return tuple(
+        finding
+        for finding in findings
+        if finding.answer is Answer.REFUTED
+        or (finding.answer is Answer.UNKNOWN and finding.rule_id not in OF_BLOCK)
+    )

@@ -1,0 +1,189 @@
+"""What a judgement stands on: certified runs, their metrics, and how they pair into blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from r8.errors import UsageError
+from r8.forensics.certificate import certify, connect_settled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import duckdb
+
+    from r8.evidence import Evidence
+    from r8.model import Claim, Finding, Run
+
+ANY_LEVEL = "any"
+# What two runs must share before their numbers are pooled or divided.
+WORKLOAD_KEYS = ("sessions", "prompt_tokens", "output_tokens", "chunk_tokens", "chunk_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One metric of one run as the shared views gave it."""
+
+    value: float | None
+    unit: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The runs given to the judge, each with its certificate, and their metrics."""
+
+    runs: tuple[Run, ...]
+    findings: tuple[Finding, ...]
+    connection: duckdb.DuckDBPyConnection
+
+    def value(self, run: Run, metric: str, statistic: str | None = None) -> Value:
+        """A metric of the measured phase; without a statistic it must be the only one."""
+        rows = self.connection.execute(
+            "SELECT value, unit, reason FROM metrics WHERE run_id = $run AND metric = $metric "
+            "AND coalesce(phase, 'measure') = 'measure' "
+            "AND ($statistic IS NULL OR statistic = $statistic)",
+            {"run": run.run_id, "metric": metric, "statistic": statistic},
+        ).fetchall()
+        if len(rows) != 1:
+            return Value(value=None, unit="", reason=f"{len(rows)} rows of {metric}")
+        value, unit, reason = rows[0]
+        return Value(value=value, unit=unit or "", reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The runs of one block that a claim needs."""
+
+    campaign_id: str
+    block: int
+    numerator: Run
+    denominator: Run | None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """One run, or two."""
+        return (self.numerator,) if self.denominator is None else (self.numerator, self.denominator)
+
+
+def open_session(evidences: Sequence[Evidence]) -> Session:
+    """Certify every run and open their metrics.
+
+    Raises:
+        UsageError: one run, or one arm of one block, is given twice.
+
+    """
+    runs = tuple(sorted((one.run for one in evidences), key=_order))
+    places: dict[tuple[str, str, int, str, int], str] = {}
+    for run in runs:
+        place = (run.scenario, run.campaign_id, run.block, run.arm, run.concurrency)
+        if place in places:
+            raise UsageError(
+                f"arm {run.arm} of block {run.block} is given twice: {places[place]}, {run.run_id}",
+                where=f"campaign {run.campaign_id}",
+                next_step="give one run of each arm and block",
+            )
+        places[place] = run.run_id
+    connection = connect_settled(evidences)
+    findings = tuple(finding for run in runs for finding in certify(run, connection))
+    return Session(runs=runs, findings=findings, connection=connection)
+
+
+def _order(run: Run) -> tuple[str, str, int, int, int]:
+    return (run.scenario, run.campaign_id, run.concurrency, run.block, run.order)
+
+
+def relevant(claim: Claim, runs: Sequence[Run]) -> list[Run]:
+    """Runs of the claim's scenario and level.
+
+    Raises:
+        UsageError: the claim takes any level and the runs hold more than one.
+
+    """
+    mine = [run for run in runs if run.scenario == claim.scenario]
+    if claim.level != ANY_LEVEL:
+        return [run for run in mine if f"c{run.concurrency}" == claim.level]
+    levels = sorted({run.concurrency for run in mine})
+    if len(levels) > 1:
+        raise UsageError(
+            f"claim {claim.claim_id} meets levels {', '.join(f'c{level}' for level in levels)}",
+            where="the runs given",
+            next_step="judge the runs of one level at a time",
+        )
+    return mine
+
+
+def arms_of(claim: Claim) -> tuple[str, ...]:
+    """Arms the claim needs, numerator first."""
+    arms = (claim.numerator_arm, claim.denominator_arm)
+    return tuple(arm for arm in arms if arm is not None)
+
+
+def blocks_of(claim: Claim, runs: Sequence[Run]) -> tuple[list[Block], list[str], list[str]]:
+    """Whole blocks; then blocks left out at a campaign's end; then holes before a later block.
+
+    A campaign that was stopped ends in an incomplete block, which is left out and named. A hole in
+    the middle would let somebody pick blocks, so it makes the claim INVALID.
+    """
+    whole: list[Block] = []
+    left_out: list[str] = []
+    holes: list[str] = []
+    for campaign_id in dict.fromkeys(run.campaign_id for run in runs):
+        by_place = {(r.block, r.arm): r for r in runs if r.campaign_id == campaign_id}
+        last_whole = -1
+        gaps: list[tuple[int, str]] = []
+        for number in range(max(block for block, _ in by_place) + 1):
+            absent = [arm for arm in arms_of(claim) if (number, arm) not in by_place]
+            if absent:
+                gaps.append(
+                    (number, f"{campaign_id} block {number} has no {' and no '.join(absent)}")
+                )
+                continue
+            last_whole = number
+            whole.append(
+                Block(
+                    campaign_id=campaign_id,
+                    block=number,
+                    numerator=by_place[number, claim.numerator_arm],
+                    denominator=by_place[number, claim.denominator_arm]
+                    if claim.denominator_arm
+                    else None,
+                )
+            )
+        holes += [text for number, text in gaps if number < last_whole]
+        left_out += [text for number, text in gaps if number > last_whole]
+    return whole, left_out, holes
+
+
+def unlike(runs: Sequence[Run], *, absolute: bool) -> str | None:
+    """The first thing in which runs differ that must be equal to pool them; None when alike.
+
+    Absolute values need every comparability key as well; ratios and fractions do not.
+    """
+    first = runs[0]
+    for run in runs[1:]:
+        pairs: list[tuple[str, object, object]] = [("basis", first.basis, run.basis)]
+        pairs.append(("rung", first.rung, run.rung))
+        pairs += [
+            (key, getattr(first.expectation, key), getattr(run.expectation, key))
+            for key in WORKLOAD_KEYS
+        ]
+        pairs.append(("concurrency", first.concurrency, run.concurrency))
+        if absolute:
+            keys = sorted(first.comparability.keys() | run.comparability.keys())
+            pairs += [(k, first.comparability.get(k), run.comparability.get(k)) for k in keys]
+        for key, ours, theirs in pairs:
+            if ours != theirs:
+                return f"{key}: {ours} in {first.run_id}, {theirs} in {run.run_id}"
+    return None
+
+
+def keys_differ(claim: Claim, runs: Sequence[Run]) -> str | None:
+    """The first comparability key of the claim that a run does not share, with both values."""
+    for run in runs:
+        for key, wanted in claim.comparability.items():
+            found = run.comparability.get(key)
+            if found != wanted:
+                return f"{key}: published {wanted!r}, run {run.run_id} {found!r}"
+    return None
