@@ -1,0 +1,123 @@
+"""The ground a campaign stands on: a cluster as the site file says, or a rehearsal built here."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import SiteError
+from r8.lab import instruments
+from r8.lab.rehearsal import build
+from r8.lab.site import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from r8.lab.keeper import Keeper
+    from r8.lab.site import Arm, LoadedSite, Site
+
+CLUSTER_RUNG = "cluster"
+
+
+@dataclass(slots=True, kw_only=True)
+class Ground:
+    """Where KV lies, which device that is, and what fills the site's commands."""
+
+    site: Site
+    work_dir: Path
+    rung: str
+    note: str
+    kv_roots: dict[str, Path]
+    block_names: dict[str, str]  # by device of the site; "" where it has no block device
+    drops: dict[str, tuple[str, ...]]
+    fillings: dict[str, str]
+    overlays: dict[str, Path] = field(default_factory=dict)  # by LMCache version
+    calibrations: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def names(self, arm: Arm) -> dict[str, str]:
+        """What `{names}` in commands stand for."""
+        return self.site.vars | self.fillings | {"device": arm.device}
+
+    def env(self, arm: Arm) -> dict[str, str]:
+        """Environment beyond the site's own: which LMCache tree is imported, and our connector."""
+        if not self.overlays:
+            return {}
+        if arm.lmcache not in self.overlays:
+            known = ", ".join(sorted(self.overlays))
+            raise SiteError(
+                f"the rehearsal has no LMCache {arm.lmcache}",
+                where=f"an arm on {arm.device}",
+                next_step=f"use one of {known}, or add it to rehearsal.lmcache",
+            )
+        return {"PYTHONPATH": f"{self.overlays[arm.lmcache]}:{self.fillings['connector_dir']}"}
+
+    def python(self) -> list[str]:
+        """The interpreter that runs LMCache, with the way to it."""
+        engine = self.site.engine
+        words = fill(engine.python, self.site.vars | self.fillings, where="engine.python")
+        return [*self.site.host(engine.host).exec_prefix, *engine.exec_prefix, *words]
+
+    def drop_command(self, arm: Arm) -> list[str]:
+        """The command that empties the page cache before this arm reads."""
+        return list(self.drops[arm.device])
+
+    def kv_root(self, device: str) -> Path:
+        """The directory runs may make their own directories in."""
+        return self.kv_roots[device]
+
+    def block_device(self, device: str) -> str:
+        """Kernel name of the device."""
+        return self.block_names[device]
+
+    def other_block_devices(self, device: str) -> tuple[str, ...]:
+        """Kernel names of the other KV devices: they must stay silent."""
+        mine = self.block_names[device]
+        return tuple(sorted({name for name in self.block_names.values() if name not in {mine, ""}}))
+
+    def block_devices(self) -> tuple[str, ...]:
+        """Every KV device, for the disk probe."""
+        return tuple(sorted({name for name in self.block_names.values() if name}))
+
+    def calibration(self, arm: Arm) -> tuple[dict[str, Any], ...]:
+        """Calibration rows of the arm's device."""
+        return tuple(self.calibrations.get(arm.device, ()))
+
+
+@contextlib.contextmanager
+def prepare(
+    loaded: LoadedSite, scenario: str, keeper: Keeper, say: Callable[[str], None]
+) -> Iterator[Ground]:
+    """Make the ground; what was built is taken down again afterwards."""
+    site = loaded.site
+    with tempfile.TemporaryDirectory(prefix="r8-") as work:
+        work_dir = Path(work)
+        if site.rehearsal is None:
+            yield _cluster(site, work_dir)
+            return
+        plan = site.scenarios[scenario]
+        with build.rehearsal_ground(site, plan, keeper, work_dir, say) as built:
+            yield Ground(site=site, work_dir=work_dir, **built)
+
+
+def _cluster(site: Site, work_dir: Path) -> Ground:
+    """The site's own devices; their block devices are resolved unless the file names them."""
+    kv_roots = {device.name: Path(device.kv_dir) for device in site.devices}
+    names = {
+        device.name: device.block_device
+        or str(instruments.topology(Path(device.kv_dir))["device"] or "")
+        for device in site.devices
+    }
+    return Ground(
+        site=site,
+        work_dir=work_dir,
+        rung=CLUSTER_RUNG,
+        note=f"devices as {site.name} names them",
+        kv_roots=kv_roots,
+        block_names=names,
+        drops={device.name: site.host(device.host).drop_caches for device in site.devices},
+        fillings={"python": sys.executable},
+    )
