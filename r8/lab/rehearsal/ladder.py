@@ -73,11 +73,11 @@ RUNGS = (LOOP, FUSE, PLAIN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
-    """One thing a rung needs; `detail` says how it was looked for, or what to type to get it."""
+    """One thing a rung needs; `saw` says where it was looked for and what to type to get it."""
 
     name: str
     present: bool
-    detail: str
+    saw: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,42 +95,42 @@ class ShapedDevice:
     drop_command: tuple[str, ...]
 
 
-def capabilities() -> dict[str, Capability]:
-    """What this machine can do, by name; looks, and changes nothing."""
+def capabilities() -> tuple[Capability, ...]:
+    """What this machine can do; looks, and changes nothing."""
     fuse_ready = os.access("/dev/fuse", os.R_OK | os.W_OK)
     helper = os.geteuid() == 0 or shutil.which("fusermount3") is not None
     xfs = shutil.which("mkfs.xfs") is not None
     drop = os.access("/proc/sys/vm/drop_caches", os.W_OK)
-    found = (
-        Capability(name="root", present=_may_mount(), detail="CAP_SYS_ADMIN of this process"),
+    return (
+        Capability(name="root", present=_may_mount(), saw="CAP_SYS_ADMIN of this process"),
         Capability(
             name="fuse",
             present=fuse_ready and helper,
-            detail="/dev/fuse and fusermount3; apt-get install fuse3",
+            saw="/dev/fuse and fusermount3; apt-get install fuse3",
         ),
-        Capability(name="mfusepy", present=_has_mfusepy(), detail="libfuse3 and mfusepy"),
+        Capability(name="mfusepy", present=_has_mfusepy(), saw="libfuse3 and mfusepy"),
         Capability(
             name="loop",
             present=os.access("/dev/loop-control", os.R_OK | os.W_OK)
             and shutil.which("losetup") is not None,
-            detail="/dev/loop-control and losetup",
+            saw="/dev/loop-control and losetup",
         ),
-        Capability(name="xfs", present=xfs, detail="mkfs.xfs; apt-get install xfsprogs"),
-        Capability(name="drop_caches", present=drop, detail="/proc/sys/vm/drop_caches writable"),
+        Capability(name="xfs", present=xfs, saw="mkfs.xfs; apt-get install xfsprogs"),
+        Capability(name="drop_caches", present=drop, saw="/proc/sys/vm/drop_caches writable"),
         Capability(
             name="fio",
             present=shutil.which("fio") is not None,
-            detail="fio; own readers measure the ceiling without it; apt-get install fio",
+            saw="fio; own readers measure the ceiling without it; apt-get install fio",
         ),
     )
-    return {capability.name: capability for capability in found}
 
 
-def first_rung(found: dict[str, Capability]) -> tuple[Rung, str]:
+def first_rung(found: tuple[Capability, ...]) -> tuple[Rung, str]:
     """The best rung whose needs are met, and why the better ones are not taken."""
+    present = {capability.name for capability in found if capability.present}
     reasons: list[str] = []
     for rung in RUNGS:
-        missing = [name for name in rung.needs if not found[name].present]
+        missing = [name for name in rung.needs if name not in present]
         if not missing:
             return rung, "; ".join(reasons)
         reasons.append(f"{rung.name} needs {', '.join(missing)}")
