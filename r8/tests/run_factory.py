@@ -24,7 +24,10 @@ from r8.tests.run_factory_rows import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+Row = dict[str, Any]
 
 MIB = 1 << 20
 MODULE_SHA256 = "ab" * 32
@@ -212,3 +215,14 @@ def build_run(root: Path, spec: SyntheticRun) -> Path:
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     """Rows as a journal's JSON lines."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a journal."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def edit_rows(partial: Path, table: str, change: Callable[[list[Row]], list[Row]]) -> None:
+    """Replace a journal's rows by `change(rows)`."""
+    path = partial / f"{table}.jsonl"
+    write_lines(path, change(read_lines(path)))
