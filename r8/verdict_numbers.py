@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from r8.verdict_session import Block, Session
 
 PREDICTED = "predicted_ttft"
+# The prediction adds the device's time to the warm TTFT, so the warm reads must have spent none: a
+# tenth of the KV bytes is the most that is called warm (O_DIRECT readers exceed it by nature).
+WARM_DEVICE_SHARE_MAX = 0.10
 # One-sided kinds: more than claimed is reported, not failed.
 ONE_SIDED = frozenset({"at-least", "prediction"})
 _CONVERSIONS: dict[tuple[str, str], Callable[[float], float]] = {
@@ -132,6 +135,8 @@ def _prediction(
     session: Session, claim: Claim, blocks: Sequence[Block], ratios: list[float], alpha: float
 ) -> Reading:
     """Measured ratio over predicted ratio, block by block."""
+    for run in (run for block in blocks for run in block.runs):
+        _require_warm(session, run)
     predicted = [block_ratio(session, block, PREDICTED, None) for block in blocks]
     quotients = [ratio / expected for ratio, expected in zip(ratios, predicted, strict=True)]
     limits = limits_of(claim)
@@ -143,6 +148,18 @@ def _prediction(
         f"{_shown(estimate)}{_range(interval)}, limit {_shown(limits[0])} or more"
     )
     return _reading(claim, estimate, interval, limits, alpha, text)
+
+
+def _require_warm(session: Session, run: Run) -> None:
+    found = session.value(run, "device_read_bytes", phase="warm")
+    if found.value is None:
+        raise _MissingNumberError(f"{run.run_id}: device bytes of the warm reads: {found.reason}")
+    limit = WARM_DEVICE_SHARE_MAX * run.expectation.hit_bytes
+    if found.value > limit:
+        raise _MissingNumberError(
+            f"{run.run_id}: its warm reads took {found.value:.0f} B from the device, above "
+            f"{limit:.0f} B: a prediction from them would count the device twice"
+        )
 
 
 def _equivalence(claim: Claim, ours: list[float], theirs: list[float], alpha: float) -> Reading:

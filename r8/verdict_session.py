@@ -27,6 +27,8 @@ class Value:
 
     value: float | None
     unit: str
+    n: int
+    estimator: str
     reason: str | None
 
 
@@ -38,18 +40,21 @@ class Session:
     findings: tuple[Finding, ...]
     connection: duckdb.DuckDBPyConnection
 
-    def value(self, run: Run, metric: str, statistic: str | None = None) -> Value:
-        """A metric of the measured phase; without a statistic it must be the only one."""
+    def value(
+        self, run: Run, metric: str, statistic: str | None = None, *, phase: str = "measure"
+    ) -> Value:
+        """A metric of one phase; without a statistic it must be the only one of its name."""
         rows = self.connection.execute(
-            "SELECT value, unit, reason FROM metrics WHERE run_id = $run AND metric = $metric "
-            "AND coalesce(phase, 'measure') = 'measure' "
+            "SELECT value, unit, n, estimator, reason FROM metrics WHERE run_id = $run "
+            "AND metric = $metric AND phase = $phase "
             "AND ($statistic IS NULL OR statistic = $statistic)",
-            {"run": run.run_id, "metric": metric, "statistic": statistic},
+            {"run": run.run_id, "metric": metric, "phase": phase, "statistic": statistic},
         ).fetchall()
         if len(rows) != 1:
-            return Value(value=None, unit="", reason=f"{len(rows)} rows of {metric}")
-        value, unit, reason = rows[0]
-        return Value(value=value, unit=unit or "", reason=reason)
+            reason = f"{len(rows)} rows of {metric}"
+            return Value(value=None, unit="", n=0, estimator="", reason=reason)
+        value, unit, n, estimator, reason = rows[0]
+        return Value(value=value, unit=unit, n=n, estimator=estimator, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +95,8 @@ def open_session(evidences: Sequence[Evidence]) -> Session:
     return Session(runs=runs, findings=findings, connection=connection)
 
 
-def _order(run: Run) -> tuple[str, str, int, int, int]:
-    return (run.scenario, run.campaign_id, run.concurrency, run.block, run.order)
+def _order(run: Run) -> tuple[str, str, int, int, int, str]:
+    return (run.scenario, run.campaign_id, run.concurrency, run.block, run.order, run.run_id)
 
 
 def relevant(claim: Claim, runs: Sequence[Run]) -> list[Run]:

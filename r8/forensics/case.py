@@ -1,7 +1,7 @@
 """One run before the rules: its provenance and the questions rules ask of its tables.
 
-Everything is SQL over the tables of `r8.schema`. Byte counts over a window use the last sample at
-or before its begin and the first at or after its end, as the metric views do.
+Everything is SQL over the tables of `r8.schema` and the shared views of `data/queries`, so that a
+rule's numbers are the report's numbers.
 """
 
 from __future__ import annotations
@@ -79,21 +79,6 @@ class Case:
             statistic=statistic,
         )
         return round(rows[0][0]) if len(rows) == 1 else None
-
-    def growth(self, device: str, counter: str, window: Window) -> int | None:
-        """How much a disk counter grew over the window; `None` without a sample on each side."""
-        rows = self.rows(
-            "SELECT arg_max(value, mono_ns) FILTER (mono_ns <= $begin_ns),"
-            "       arg_min(value, mono_ns) FILTER (mono_ns >= $end_ns) "
-            "FROM probes WHERE run_id = $run AND probe = 'disk' AND device = $device "
-            "AND counter = $counter AND value IS NOT NULL",
-            device=device,
-            counter=counter,
-            begin_ns=window.begin_ns,
-            end_ns=window.end_ns,
-        )
-        before, after = rows[0]
-        return None if before is None or after is None else int(after) - int(before)
 
     def read_bytes(self, device: str, phase: str, occurrence: int = 1) -> int | None:
         """Bytes a block device read in a phase, by the shared view `phase_reads`.

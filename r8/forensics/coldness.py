@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.case import Window
 from r8.forensics.rule import Check, missing
 from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR, s_from_ns
 
@@ -15,6 +14,16 @@ if TYPE_CHECKING:
 QUIET_WRITE_BYTES_MAX = BYTES_PER_MIB
 # Pages that kernel readahead or a directory scan brings back; a cached chunk shows 100 %.
 RESIDENT_SHARE_MAX = 0.01
+# Samples must span at least so much of the interval the lab calls quiet: the first and the last
+# one fall up to a tick inside it, and it may be short.
+QUIET_SHARE_MIN = 0.5
+# Inside the interval only: a sample before it may fall into the sync that made it quiet.
+_WRITTEN = """
+SELECT min(mono_ns), max(mono_ns), arg_min(value, mono_ns), arg_max(value, mono_ns)
+FROM probes
+WHERE run_id = $run AND probe = 'disk' AND device = $device AND counter = 'write_sectors'
+  AND value IS NOT NULL AND mono_ns BETWEEN $begin_ns AND $end_ns
+"""
 
 
 def populate_durable(case: Case) -> list[Check]:
@@ -57,15 +66,16 @@ def _writes_quiet(case: Case, durable_ns: int, quiet_ns: object) -> Check:
     drop = case.event("drop_begin")
     if drop is None or not isinstance(quiet_ns, int) or quiet_ns <= 0:
         return missing("no quiet interval before a drop", "Events drop_begin or quiet_ns missing.")
-    device = case.run.kv_device
-    window = Window(begin_ns=durable_ns - quiet_ns, end_ns=max(drop.mono_ns, durable_ns))
-    sectors = case.growth(device, "write_sectors", window)
-    if sectors is None:
-        return missing(f"no write counter of {device} before the drop", "The disk probe is silent.")
-    written = sectors * BYTES_PER_SECTOR
+    device, begin_ns = case.run.kv_device, durable_ns - quiet_ns
+    rows = case.rows(_WRITTEN, device=device, begin_ns=begin_ns, end_ns=drop.mono_ns)
+    first_ns, last_ns, first, last = rows[0]
+    if first_ns is None or last_ns - first_ns < QUIET_SHARE_MIN * quiet_ns:
+        line = f"{device}: write counter not sampled for {s_from_ns(quiet_ns):.1f} s before drop"
+        return missing(line, "The disk probe is silent there.")
+    written = (last - first) * BYTES_PER_SECTOR
     return Check(
         arithmetic=f"{device} wrote {written} B <= {QUIET_WRITE_BYTES_MAX} B in the last "
-        f"{s_from_ns(window.end_ns - window.begin_ns):.1f} s before the drop",
+        f"{s_from_ns(last_ns - first_ns):.1f} s before the drop",
         held=0 <= written <= QUIET_WRITE_BYTES_MAX,
         otherwise="The populate was still being written when the cache was dropped: "
         "dirty pages survive a drop.",

@@ -21,7 +21,9 @@ WARM_READ = "warm_read"
 RANDOM_PROMPT = "random_prompt"
 
 _PHASES = """
-SELECT phase, occurrence, begin_ns, end_ns, json_extract_string(detail, '$.control') FROM phases
+SELECT phase, occurrence, begin_ns, end_ns,
+       CASE WHEN json_valid(detail) THEN json_extract_string(detail, '$.control') END
+FROM phases
 WHERE run_id = $run AND phase IN ('warm', 'control')
   AND begin_ns IS NOT NULL AND end_ns IS NOT NULL
 ORDER BY begin_ns

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from r8.errors import UsageError
 from r8.forensics.rules import RULES
+
+WIDTH = 88
+INDENT = 11
+ANSWERS = (
+    "held; refuted (by number); unknown (evidence is missing), which is INVALID for every claim "
+    "that needs the rule, never a pass."
+)
 
 
 def explain(rule_id: str) -> str:
@@ -21,14 +30,25 @@ def explain(rule_id: str) -> str:
                 if rule.of_block
                 else "It must hold in every run a verdict rests on."
             )
-            return (
-                f"{rule.rule_id}  {rule.title}\n\n"
-                f"Why        {rule.reason}\n"
-                f"Reads      {rule.inputs}\n"
-                f"Threshold  {rule.threshold}\n"
-                f"Scope      {scope}\n"
-                "Answers    held; refuted (by number); unknown (evidence is missing), which is\n"
-                "           INVALID for every claim that needs the rule, never a pass.\n"
-            )
+            parts = {
+                "Why": rule.reason,
+                "Reads": rule.inputs,
+                "Threshold": rule.threshold,
+                "Scope": scope,
+                "Answers": ANSWERS,
+            }
+            lines = [_paragraph(name, text) for name, text in parts.items()]
+            return "\n".join([f"{rule.rule_id}  {rule.title}", "", *lines]) + "\n"
     known = ", ".join(rule.rule_id for rule in RULES)
     raise UsageError(f"no rule {rule_id!r}", where="r8 explain", next_step=f"choose one of {known}")
+
+
+def _paragraph(name: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        width=WIDTH,
+        initial_indent=f"{name:<{INDENT}}",
+        subsequent_indent=" " * INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

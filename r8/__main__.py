@@ -1,0 +1,7 @@
+"""`python -m r8`: the `r8` command without installing anything."""
+
+import sys
+
+from r8.cli import main
+
+sys.exit(main())

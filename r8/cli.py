@@ -1,0 +1,293 @@
+"""The `r8` command: the judge's verbs always, the lab's verbs where the checkout is."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import math
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import duckdb
+from tabulate import tabulate
+
+from r8 import __version__, recover_verbs
+from r8.claims import load_claims
+from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
+from r8.evidence import find_runs, read_run, read_runs
+from r8.evidence_manifest import MANIFEST
+from r8.forensics.certificate import certify, connect_settled
+from r8.forensics.explain import explain
+from r8.forensics_gate import refusals
+from r8.metrics import measure
+from r8.report import report
+from r8.report_tables import MARKS, summary
+from r8.verdict import exit_code, headline, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from r8.evidence import Evidence
+
+DOORS = """\
+four doors:
+  newcomer     nox -s reproduce-r1       the rehearsal on a laptop, no GPU
+  third party  preflight, status, clean, patch, recover
+               (with a cluster: nox -s reproduce-r1 -- --site my-site.toml)
+  analyst      runs, metrics             the same SQL as data/queries, or duckdb itself
+  auditor      judge, certificate, explain, report
+
+exit codes of `r8 judge`: 0 reproduced, 1 deviates, 2 inconclusive, 3 invalid, 4 usage or site
+error, 5 nothing comparable was judged
+"""
+LAB_MODULES = ("r8.lab.lab_verbs", "r8.lab.patch_verbs")
+LAB_VERBS = ("preflight", "status", "clean", "patch")
+RUNS_ROOT = Path("data/runs")
+REFERENCE_ROOT = Path(__file__).resolve().parent.parent / "data" / "reference"
+# What a shell reports for a process ended by SIGPIPE or SIGINT.
+EXIT_BROKEN_PIPE = 141
+EXIT_INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors are one line and R8's own exit code."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"r8: {message} -> {self.prog} --help\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns its exit code. No traceback for anything a person can mend."""
+    try:
+        args = _parser().parse_args(argv)
+        code: int = args.func(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader left; the interpreter must not complain about it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except R8Error as error:
+        return _complain(error)
+    except duckdb.Error as error:
+        what = str(error).splitlines()[0]
+        return _complain(
+            EvidenceError(what, where="a table", next_step="the run holds rows R8 cannot read")
+        )
+    except OSError as error:
+        where = str(error.filename or "-")
+        return _complain(
+            UsageError(error.strerror or str(error), where=where, next_step="check the path")
+        )
+    return code
+
+
+def _complain(error: R8Error) -> int:
+    print(f"r8: {error}".replace("\n", " "), file=sys.stderr)
+    return error.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = _Parser(
+        prog="r8",
+        description="Judge run directories: certificates, verdicts, reports.",
+        epilog=DOORS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"r8 {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    _add_judge_verbs(verbs)
+    recover_verbs.add_verbs(verbs)
+    _add_lab_verbs(verbs)
+    return parser
+
+
+def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    verb = verbs.add_parser("judge", help="a verdict for every claim; owns the exit codes")
+    _add_runs(verb)
+    verb.add_argument("--json", action="store_true", help="every verdict in full")
+    _add_reference(verb)
+    verb.set_defaults(func=_judge)
+
+    verb = verbs.add_parser("report", help="the whole report as Markdown")
+    _add_runs(verb)
+    verb.add_argument("-o", "--out", type=Path, help="write here instead of standard output")
+    _add_reference(verb)
+    verb.set_defaults(func=_report)
+
+    verb = verbs.add_parser("certificate", help="every rule of one run, with its arithmetic")
+    verb.add_argument("run", type=Path, metavar="RUN")
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_certificate)
+
+    verb = verbs.add_parser("explain", help="what a rule is for, reads, and allows")
+    verb.add_argument("rule", metavar="RULE", help="for example C4")
+    verb.set_defaults(func=_explain)
+
+    verb = verbs.add_parser("metrics", help="every metric, as the shared SQL gives it")
+    _add_runs(verb)
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_metrics)
+
+    verb = verbs.add_parser("runs", help="finished runs below a folder")
+    verb.add_argument("root", type=Path, nargs="?", default=RUNS_ROOT, metavar="ROOT")
+    verb.set_defaults(func=_runs)
+
+
+def _add_runs(verb: argparse.ArgumentParser) -> None:
+    words = "run directories, or folders with runs below"
+    verb.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=words)
+
+
+def _add_reference(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--reference",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="reference runs (default: data/reference of the checkout)",
+    )
+
+
+def _add_lab_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The lab's own verbs where its modules are; elsewhere verbs that say what is missing."""
+    missing = "this R8 was installed without the lab"
+    if find_spec("r8.lab") is not None:
+        try:
+            modules = [importlib.import_module(name) for name in LAB_MODULES if find_spec(name)]
+        except ImportError as error:
+            missing = f"the lab does not load: {error}"
+        else:
+            for module in modules:
+                module.add_verbs(verbs)
+            return
+    for name in LAB_VERBS:
+        verb = verbs.add_parser(name, help="needs the checkout", add_help=False)
+        verb.add_argument("rest", nargs=argparse.REMAINDER)
+        verb.set_defaults(func=_needs_checkout, missing=missing)
+
+
+def _needs_checkout(args: argparse.Namespace) -> int:
+    raise UsageError(
+        f"`r8 {args.verb}` acts on machines, and {args.missing}",
+        where="r8",
+        next_step="run it in the R8 checkout, with `python -m r8` and its `lab` dependencies",
+    )
+
+
+def _evidences(paths: Sequence[Path]) -> list[Evidence]:
+    """Runs named one by one, or all finished ones below a folder."""
+    found: list[Path] = []
+    for path in paths:
+        below = [] if (path / MANIFEST).is_file() else find_runs(path)
+        found += below or [path]
+    return read_runs(found)
+
+
+def _references(args: argparse.Namespace, judged: Sequence[Evidence]) -> list[Evidence]:
+    if args.reference:
+        return _evidences(args.reference)
+    if not REFERENCE_ROOT.is_dir():
+        return []
+    # Never against the same session: a campaign that is a reference is not its own judge.
+    campaigns = {one.run.campaign_id for one in judged}
+    runs = read_runs(find_runs(REFERENCE_ROOT))
+    return [one for one in runs if one.run.campaign_id not in campaigns]
+
+
+def _judge(args: argparse.Namespace) -> int:
+    evidences = _evidences(args.runs)
+    verdicts = judge(evidences, load_claims(), references=_references(args, evidences))
+    code = exit_code(verdicts)
+    if args.json:
+        rows = [dataclasses.asdict(verdict) for verdict in verdicts]
+        _print_json({"exit_code": code, "verdicts": rows})
+    else:
+        print(summary(evidences, verdicts))
+        print(f"{headline(verdicts)}; exit code {code}")
+    return code
+
+
+def _report(args: argparse.Namespace) -> int:
+    evidences = _evidences(args.runs)
+    text = report(evidences, load_claims(), references=_references(args, evidences))
+    if args.out is None:
+        print(text, end="")
+    else:
+        args.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _certificate(args: argparse.Namespace) -> int:
+    evidence = read_run(args.run)
+    with connect_settled([evidence]) as connection:
+        findings = certify(evidence.run, connection)
+    refused = refusals(findings)
+    if args.json:
+        _print_json([dataclasses.asdict(one) for one in findings])
+    else:
+        rows = [[one.rule_id, MARKS[one.answer], one.arithmetic, one.detail] for one in findings]
+        widths = [None, None, 60, 40]
+        headers = ["rule", "answer", "arithmetic", "what it means"]
+        print(tabulate(rows, headers=headers, maxcolwidths=widths, disable_numparse=True))
+        print(f"{evidence.run.run_id}: {len(refused)} rules refuse this run")
+    return EXIT_INVALID if refused else 0
+
+
+def _explain(args: argparse.Namespace) -> int:
+    print(explain(args.rule), end="")
+    return 0
+
+
+def _metrics(args: argparse.Namespace) -> int:
+    found = measure(_evidences(args.runs))
+    if args.json:
+        _print_json([dataclasses.asdict(one) for one in found])
+        return 0
+    rows = [
+        [one.run_id, one.phase, one.metric, one.statistic, one.value, one.unit, one.n, one.reason]
+        for one in found
+    ]
+    headers = ["run", "phase", "metric", "statistic", "value", "unit", "n", "reason"]
+    print(tabulate(rows, headers=headers, disable_numparse=True))
+    return 0
+
+
+def _runs(args: argparse.Namespace) -> int:
+    rows = [_run_row(path) for path in find_runs(args.root)]
+    if not rows:
+        print(f"no finished runs below {args.root}")
+        return 0
+    headers = ["run", "scenario", "block", "arm", "level", "basis", "state", "path"]
+    print(tabulate(rows, headers=headers, disable_numparse=True))
+    return 0
+
+
+def _run_row(path: Path) -> list[str]:
+    try:
+        run = read_run(path).run
+    except EvidenceError as error:
+        return [path.name, *[""] * 5, f"cannot be trusted: {error.what}", str(path)]
+    state = "complete" if run.complete else "recovered, measures nothing"
+    level = f"c{run.concurrency}"
+    cells = [run.run_id, run.scenario, str(run.block), run.arm, level, str(run.basis)]
+    return [*cells, state, str(path)]
+
+
+def _print_json(value: Any) -> None:
+    # Infinity is no JSON: a percentile that a failed request made infinite is written as text.
+    print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

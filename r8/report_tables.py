@@ -1,0 +1,220 @@
+"""Tables of a report: rows made of session values, drawn by tabulate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from r8.forensics.rules import RULES
+from r8.model import Answer, Outcome
+from r8.units import gb_per_s, mb_per_s, ms_from_ns, s_from_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from r8.evidence import Evidence
+    from r8.model import Finding, Run, Verdict
+    from r8.verdict_session import Session
+
+NOTHING = "-"
+MARKS = {Answer.HELD: "held", Answer.REFUTED: "REFUTED", Answer.UNKNOWN: "unknown"}
+# The terminal shows the first words of a reason; the report and --json have all of it.
+TERMINAL_REASON_CHARS = 160
+# Metrics the tables below show, repeated unrounded at the end of a report.
+SHOWN_METRICS = (
+    ("measure", "ttft", "p50"),
+    ("measure", "ttft", "p90"),
+    ("measure", "ttft", "max"),
+    ("warm", "ttft", "p50"),
+    ("measure", "predicted_ttft", "p50"),
+    ("measure", "output_throughput", ""),
+    ("measure", "n_failed", ""),
+    ("measure", "engine_hit_bytes", ""),
+    ("measure", "device_read_bytes", ""),
+    ("measure", "process_read_bytes", ""),
+    ("measure", "patch_read_bytes", ""),
+    ("measure", "device_read_bandwidth", "mean"),
+    ("measure", "device_read_bandwidth", "busy"),
+    ("measure", "device_read_bandwidth", "peak_1s"),
+    ("measure", "ceiling_fraction", "busy"),
+    ("calibration", "ceiling_bandwidth", ""),
+    ("calibration", "serial_bandwidth", ""),
+)
+
+
+def markdown(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
+    """A GitHub table; absent cells are a dash, bars inside cells are escaped."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    return tabulate(cells, headers=list(headers), tablefmt="github", disable_numparse=True)
+
+
+def _cell(value: object) -> str:
+    text = NOTHING if value is None or value == "" else str(value)
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def summary(evidences: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
+    """The verdicts for a terminal: one row a claim, what was judged first."""
+    judged = {Outcome.NOT_MEASURED, Outcome.NOT_COMPARABLE}
+    ordered = sorted(verdicts, key=lambda verdict: verdict.outcome in judged)
+    rows = [
+        [
+            verdict.claim.claim_id,
+            str(verdict.outcome),
+            number(verdict.estimate),
+            span(verdict),
+            verdict.n_blocks,
+            _short(verdict.reason),
+        ]
+        for verdict in ordered
+    ]
+    headers = ["claim", "outcome", "estimate", "interval", "blocks", "reason"]
+    table = tabulate(
+        rows,
+        headers=headers,
+        tablefmt="simple",
+        disable_numparse=True,
+        maxcolwidths=[None, None, None, None, None, 70],
+    )
+    basis = ", ".join(sorted({str(one.run.basis) for one in evidences}))
+    return f"{table}\n\nbasis: {basis}; runs: {len(evidences)}"
+
+
+def _short(text: str) -> str:
+    if len(text) <= TERMINAL_REASON_CHARS:
+        return text
+    return text[:TERMINAL_REASON_CHARS].rsplit(" ", 1)[0] + " ..."
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, a dash when absent."""
+    return NOTHING if value is None else f"{value:.4g}"
+
+
+def span(verdict: Verdict) -> str:
+    """A verdict's interval as it was used: a bound for one-sided kinds."""
+    if verdict.low is None or verdict.high is None or verdict.confidence is None:
+        return NOTHING
+    level = f"({verdict.confidence:.3g})"
+    if verdict.claim.kind in {"at-least", "prediction"}:
+        return f">= {number(verdict.low)} {level}"
+    return f"{number(verdict.low)} to {number(verdict.high)} {level}"
+
+
+def verdict_table(verdicts: Iterable[Verdict]) -> str:
+    """Every verdict with its claim, interval and reason."""
+    rows = [
+        [
+            verdict.claim.claim_id,
+            verdict.claim.source,
+            verdict.claim.as_printed,
+            f"**{verdict.outcome}**",
+            number(verdict.estimate),
+            span(verdict),
+            verdict.n_blocks,
+            verdict.basis,
+            verdict.reason,
+        ]
+        for verdict in verdicts
+    ]
+    headers = ["claim", "source", "as printed", "outcome", "estimate", "interval"]
+    return markdown(rows, [*headers, "blocks", "basis", "why"])
+
+
+def arms_table(session: Session) -> str:
+    """One row a run, in the order it was run: what its requests and its device did."""
+    rows = []
+    for run in session.runs:
+        held = sum(f.answer is Answer.HELD for f in session.findings if f.run_id == run.run_id)
+        rows.append(
+            [
+                run.block,
+                run.order,
+                run.arm,
+                f"c{run.concurrency}",
+                _shown(session, run, "ttft", "p50", s_from_ns),
+                _shown(session, run, "ttft", "max", s_from_ns),
+                _shown(session, run, "ttft", "p50", s_from_ns, phase="warm"),
+                _shown(session, run, "output_throughput", "", float),
+                _shown(session, run, "device_read_bytes", "", gb_per_s),
+                _shown(session, run, "device_read_bandwidth", "busy", mb_per_s),
+                _shown(session, run, "ceiling_fraction", "busy", float),
+                f"{held} of {len(RULES)}",
+            ]
+        )
+    headers = ["block", "place", "arm", "level", "TTFT p50 s", "TTFT max s", "warm TTFT p50 s"]
+    headers += ["output tokens/s", "device read GB", "busy MB/s", "of ceiling", "rules held"]
+    return markdown(rows, headers)
+
+
+def _shown(  # one metric, one unit: the parts of a cell
+    session: Session,
+    run: Run,
+    metric: str,
+    statistic: str,
+    convert: Callable[[float], float],
+    *,
+    phase: str = "measure",
+) -> str:
+    value = session.value(run, metric, statistic, phase=phase).value
+    return NOTHING if value is None else number(convert(value))
+
+
+def certificate_table(session: Session, runs: Sequence[Run]) -> str:
+    """Rules down, runs across."""
+    by_rule = {(f.rule_id, f.run_id): MARKS[f.answer] for f in session.findings}
+    rows = [
+        [rule.rule_id, rule.title, *(by_rule.get((rule.rule_id, run.run_id)) for run in runs)]
+        for rule in RULES
+    ]
+    names = [f"b{run.block} {run.arm} c{run.concurrency}" for run in runs]
+    return markdown(rows, ["rule", "what it says", *names])
+
+
+def finding_lines(findings: Iterable[Finding]) -> list[str]:
+    """One bullet a finding, with all its arithmetic."""
+    return [
+        f"* `{one.rule_id}` {MARKS[one.answer]} in `{one.run_id}`: {one.arithmetic}. {one.detail}"
+        for one in findings
+    ]
+
+
+def calibration_table(session: Session) -> str:
+    """What the device and the client give by themselves, in the run's own campaign."""
+    rows = []
+    for run in session.runs:
+        ceiling = session.value(run, "ceiling_bandwidth", "", phase="calibration").value
+        serial = session.value(run, "serial_bandwidth", "", phase="calibration").value
+        client = session.connection.execute(
+            "SELECT n, send_lag_p99_ns, ttft_error_p50_ns, ttft_error_max_ns FROM calibration "
+            "WHERE run_id = $run AND name = 'client' ORDER BY mono_ns DESC LIMIT 1",
+            {"run": run.run_id},
+        ).fetchall()
+        n, *durations = client[0] if client else (None, None, None, None)
+        rows.append(
+            [
+                run.run_id,
+                None if serial is None else number(mb_per_s(serial)),
+                None if ceiling is None else number(mb_per_s(ceiling)),
+                None if ceiling is None or serial is None else number(ceiling / serial),
+                n,
+                *(None if one is None else number(ms_from_ns(one)) for one in durations),
+            ]
+        )
+    headers = ["run", "serial MB/s", "ceiling MB/s", "ceiling / serial", "client n"]
+    headers += ["send lag p99 ms", "TTFT error p50 ms", "TTFT error max ms"]
+    return markdown(rows, headers)
+
+
+def raw_metric_table(session: Session) -> str:
+    """The rows behind the tables, as the shared SQL gave them, with every digit."""
+    rows = []
+    for run in session.runs:
+        for phase, metric, statistic in SHOWN_METRICS:
+            found = session.value(run, metric, statistic, phase=phase)
+            if found.value is not None:
+                value, unit, n = repr(found.value), found.unit, found.n
+                rows.append([run.run_id, phase, metric, statistic, value, unit, n, found.estimator])
+    headers = ["run", "phase", "metric", "statistic", "value", "unit", "n", "estimator"]
+    return markdown(rows, headers)
