@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from r8 import __version__
-from r8.errors import SiteError
+from r8.errors import PatchError, SiteError
 from r8.lab import commands, instruments, patching
 from r8.lab.cell import CellContext, run_cell
 from r8.lab.ground import Ground, prepare
@@ -104,17 +104,24 @@ class Campaign:
         before = patching.status(target)
         self.found_state.setdefault(json.dumps(env, sort_keys=True), before.state)
         now = patching.apply(target) if arm.patch == "patched" else patching.revert(target)
-        if arm.lmcache is not None and now.lmcache_version != arm.lmcache:
+        version, base_sha256 = now.lmcache_version, now.base_sha256
+        if version is None or base_sha256 is None:
+            raise PatchError(
+                f"{now.what}: neither patched nor a base the series knows",
+                where=now.path,
+                next_step="install an LMCache of patches/lmcache-parallel-read/series.toml",
+            )
+        if arm.lmcache is not None and version != arm.lmcache:
             raise SiteError(
-                f"the engine imports LMCache {now.lmcache_version}, the arm names {arm.lmcache}",
+                f"the engine imports LMCache {version}, the arm names {arm.lmcache}",
                 where=now.path,
                 next_step="mend arms.<name>.lmcache, or let R8 build the tree: nox -s stack",
             )
         return PatchState(
             expected=arm.patch,
-            lmcache_version=now.lmcache_version,
+            lmcache_version=version,
             target_sha256=now.target_sha256,
-            base_sha256=now.base_sha256,
+            base_sha256=base_sha256,
             module_sha256=now.module_sha256 if arm.patch == "patched" else None,
         )
 

@@ -1,8 +1,8 @@
 """The site file: where everything lives, and the site's own commands for acting on it.
 
 A site file is TOML; an unknown key is an error, never ignored. Commands are lists of words, which
-may hold `{names}`, filled from `[vars]`, from the instance and from the run. R8 stores no password, and
-runs nothing that is not written there.
+may hold `{names}`, filled from `[vars]`, from the instance and from the run. R8 stores no
+password, and runs nothing that is not written there.
 """
 
 from __future__ import annotations
