@@ -1,0 +1,1 @@
+"""Tests of the load client; they need nothing but pytest and hypothesis."""

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import importlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from load_client.calibrate import Calibration, _compare, calibrate, inverted_cdf
+from load_client.cli import main
+from load_client.errors import ClientError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+QUICK = Calibration(
+    concurrency=4, request_bytes=3_000, ttft_ns=30 * MS, chunks=4, interval_ns=5 * MS
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "q", "expected"),
+    [
+        ([5], 0.5, 5), ([1, 2], 0.5, 1), ([3, 1, 2], 0.5, 2), ([1, 2, 3, 4], 0.75, 3),
+        (list(range(1, 101)), 0.99, 99), (list(range(1, 17)), 0.99, 16), ([1, 2, 3], 1.0, 3),
+    ],
+)  # fmt: skip
+def test_a_percentile_is_the_smallest_value_with_enough_at_or_below(
+    values: list[int], q: float, expected: int
+) -> None:
+    assert inverted_cdf(values, q) == expected
+
+
+def test_no_percentile_is_made_of_nothing() -> None:
+    with pytest.raises(ValueError, match="no quantile"):
+        inverted_cdf([], 0.5)
+
+
+def test_calibration_appends_one_row_with_the_columns_of_the_run_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "calibration.jsonl"
+    words = "calibrate --concurrency 4 --request-bytes 3000 --ttft-ms 30 --chunks 4 --interval-ms 5"
+    assert main([*words.split(), "--out", str(out)]) == 0
+    (row,) = (json.loads(line) for line in out.read_text().splitlines())
+    schema = importlib.import_module("r8.schema")
+    wanted = [c.name for c in schema.TABLES["calibration"].columns if c.name != "run_id"]
+    assert list(row) == wanted
+    assert (row["name"], row["n"], row["block_bytes"], row["queue_depth"]) == ("client", 4, 3000, 4)
+    # Loose: this says the truth and the client speak of the same instants, not how good it is.
+    assert row["ttft_error_max_ns"] < 20 * MS
+    assert json.loads(capsys.readouterr().out)["stamps"] == ["kernel"]
+
+
+def _rows(late_ns: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+    requests: list[dict[str, Any]] = [
+        {
+            "request_id": str(i), "scheduled_ns": 0, "sent_ns": i * MS, "done_ns": 999 * MS,
+            "first_content_ns": 100 * MS + (late_ns if i == 3 else 0), "stamp": "kernel",
+        }
+        for i in range(4)
+    ]  # fmt: skip
+    truth = {str(i): {"first_byte_ns": i * MS, "writes_ns": [100 * MS, 120 * MS]} for i in range(4)}
+    chunks = [
+        {"request_id": str(i), "kind": kind, "arrival_ns": at * MS}
+        for i in range(4)
+        for kind, at in (("empty", 99), ("content", 100), ("content", 121))
+    ]
+    return requests, chunks, truth
+
+
+def test_a_client_that_is_late_is_told_so() -> None:
+    for late_ns in (0, 7 * MS, -7 * MS):
+        requests, chunks, truth = _rows(late_ns)
+        found = _compare(QUICK, requests, chunks, truth, 0.0)
+        assert found.row["ttft_error_max_ns"] == abs(late_ns)
+        assert found.row["ttft_error_p50_ns"] == 0
+        assert found.row["send_lag_p99_ns"] == 3 * MS
+        assert found.detail["chunk_lag_max_ns"] == MS
+        assert found.detail["send_skew_ns"] == 3 * MS
+
+
+def test_missing_truth_is_an_error_and_no_row() -> None:
+    requests, chunks, truth = _rows(0)
+    with pytest.raises(ClientError, match="did not serve every request"):
+        _compare(QUICK, requests, chunks, {key: truth[key] for key in "012"}, 0.0)
+    truth["2"]["first_byte_ns"] = None
+    with pytest.raises(ClientError, match="no kernel stamps"):
+        _compare(QUICK, requests, chunks, truth, 0.0)
+
+
+def test_a_body_smaller_than_a_request_can_be_is_refused() -> None:
+    with pytest.raises(ClientError, match="at least"):
+        calibrate(Calibration(concurrency=1, request_bytes=10))
+
+
+def test_cpus_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(ClientError, match="cannot run on CPUs"):
+        calibrate(Calibration(concurrency=1, request_bytes=500, server_cpus=[4000]))

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from load_client.clock import OffsetSample, clock_map
+from load_client.errors import ClientError
+from load_client.journal import append_bytes, append_rows, create_numbered
+from load_client.raw_stream import decode_batches, encode_batch
+
+from .streams import CASES
+from .test_streams import capture
+
+CLOCK = clock_map([OffsetSample(mono_ns=1, offset_ns=5, width_ns=1)])
+
+
+def test_rows_are_appended_as_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    append_rows(path, [{"a": 1}])
+    append_rows(path, [{"a": "\u00e9\n"}, {"a": None}])
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {"a": 1},
+        {"a": "\u00e9\n"},
+        {"a": None},
+    ]
+
+
+def test_a_row_is_never_glued_to_a_line_that_was_torn_before(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text('{"a": 1}\n{"a": tor')
+    append_rows(path, [{"a": 2}])
+    assert path.read_text().splitlines() == ['{"a": 1}', '{"a": tor', '{"a":2}']
+
+
+@pytest.mark.parametrize("append", [append_bytes, lambda path, _: append_rows(path, [{"a": 1}])])
+def test_a_full_disk_is_one_clear_error(append: object) -> None:
+    assert callable(append)
+    with pytest.raises(ClientError, match=r"cannot write: No space left on device .*/dev/full"):
+        append(Path("/dev/full"), b"x")
+
+
+def test_a_directory_that_does_not_exist_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClientError, match="cannot write"):
+        create_numbered(tmp_path / "file" / "raw", "a", ".gz")
+
+
+def test_numbered_files_never_replace_an_old_one(tmp_path: Path) -> None:
+    names = [create_numbered(tmp_path / "raw", "a", ".gz")[0].name for _ in range(3)]
+    assert names == ["a-0.gz", "a-1.gz", "a-2.gz"]
+
+
+def test_raw_streams_come_back_to_the_byte(tmp_path: Path) -> None:
+    path = tmp_path / "raw.gz"
+    captures = [capture([case.raw], case.endpoint, case.ended) for case in CASES]
+    append_bytes(path, encode_batch(captures[:3], CLOCK))
+    append_bytes(path, encode_batch(captures[3:], CLOCK))
+    found = list(decode_batches(path))
+    assert [clock for clock, _ in found] == [CLOCK, CLOCK]
+    assert [one for _, some in found for one in some] == captures
+
+
+@pytest.mark.parametrize("lost", [1, 9, 40])
+def test_a_torn_last_member_costs_only_itself(tmp_path: Path, lost: int) -> None:
+    path = tmp_path / "raw.gz"
+    one, two = ([capture([case.raw], "chat", "eof")] for case in CASES[:2])
+    path.write_bytes(encode_batch(one, CLOCK) + encode_batch(two, CLOCK)[:-lost])
+    assert [captures for _, captures in decode_batches(path)] == [one]
+
+
+def test_a_file_of_another_kind_or_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "raw.gz"
+    path.write_bytes(gzip.compress(b'{"format": "load_client.raw", "version": 99}\n'))
+    with pytest.raises(ClientError, match=r"not load_client\.raw version 1"):
+        list(decode_batches(path))
