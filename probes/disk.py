@@ -6,12 +6,12 @@ sample, their composition every few seconds by `TopologyProbe`; both feed the sa
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from .diskstats import COUNTERS, GAUGES, DiskLine, parse_diskstats
 from .epochs import EpochTracker
 from .errors import reason_of
+from .kernel_files import read_whole
 from .readings import Reading, Sample, Stopwatch
 
 if TYPE_CHECKING:
@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from .topology import Device, Sysfs
 
 _ABSENT = DiskLine(missing=dict.fromkeys(COUNTERS, "absent: no line in diskstats"))
-_READ_BYTES = 1 << 16
-
-
-def read_whole(path: str) -> bytes:
-    """Every byte of a kernel file, with as few system calls as it takes."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = []
-        while part := os.read(fd, _READ_BYTES):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
 
 
 class WatchedDevices:

@@ -53,6 +53,10 @@ class EngineProbe:
         series = parse_metrics(page.decode("utf-8", "replace"))
         return [watch.sample(self.name, self._readings(series, len(page)))]
 
+    def close(self) -> None:
+        """Let go of the kept connection."""
+        self._connection.close()
+
     def _fetch(self) -> bytes | str:
         """The page, or the reason why the answer is none."""
         # One kept connection; http.client opens it again by itself after close().

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .disk import read_whole
 from .errors import reason_of
+from .kernel_files import read_whole
 from .readings import INT64_MAX, Reading, Sample, Stopwatch
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from .iostat_report import (
     IostatSample,
     device,
     has_unit_bug,
+    without_rates,
 )
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]')
@@ -86,6 +87,7 @@ def _file(document: Any, *, salvaged: bool) -> IostatFile:
     reason = None if taken else "absent: no report in this document"
     if has_unit_bug(taken):
         reason = UNIT_BUG
+        taken = tuple(without_rates(sample, UNIT_BUG) for sample in taken)
     return IostatFile(samples=taken, salvaged=salvaged, reason=reason, notes=tuple(notes))
 
 

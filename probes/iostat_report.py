@@ -5,7 +5,7 @@ Rates here are a witness, not evidence: whoever judges recomputes them from /pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 BYTES_PER_SECTOR = 512
 # Units of sysstat's columns in bytes; its kB is 1024 bytes and its MB 1048576.
@@ -90,3 +90,12 @@ def has_unit_bug(samples: tuple[IostatSample, ...]) -> bool | None:
                     return True
                 verdict = False
     return verdict
+
+
+def without_rates(sample: IostatSample, reason: str) -> IostatSample:
+    """The sample with every rate in bytes taken out; sysstat's own columns stay as printed."""
+    devices = tuple(
+        replace(one, read_bytes_per_s=None, write_bytes_per_s=None, reason=reason)
+        for one in sample.devices
+    )
+    return replace(sample, devices=devices)

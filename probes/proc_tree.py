@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .disk import read_whole
+from .kernel_files import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

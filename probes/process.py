@@ -13,9 +13,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .disk import read_whole
 from .epochs import EpochTracker
 from .errors import reason_of
+from .kernel_files import read_whole
 from .proc_tree import ProcessTable, ProcStat, read_stat
 from .readings import INT64_MAX, Reading, Sample, Stopwatch
 

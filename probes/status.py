@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .disk import read_whole
 from .diskstats import COUNTERS, parse_diskstats
 from .engine import EngineProbe
 from .errors import reason_of
 from .host import HostProbe
 from .iostat import iostat_version
+from .kernel_files import read_whole
 from .pagecache import choose_method
 from .process import parse_io
 from .topology import Sysfs
@@ -99,7 +100,8 @@ def _residency(directory: Path) -> Status:
 def _engine(url: str | None) -> Status:
     if url is None:
         return Status(probe="engine", works="-", detail="give --metrics URL to try one")
-    readings = EngineProbe("status", url).sample()[0].readings
+    with closing(EngineProbe("status", url)) as probe:
+        readings = probe.sample()[0].readings
     if readings[0].reason is not None:
         return Status(probe="engine", works="no", detail=readings[0].reason)
     return Status(probe="engine", works="yes", detail=f"{len(readings) - 1} series at {url}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import reason_of
+from .kernel_files import read_whole
 from .mounts import Mount, mount_of_path, mounts_of_device, parse_mountinfo
 
 _PATH_NAME = re.compile(r"^nvme(\d+)c(\d+)n(\d+)$")
@@ -66,7 +67,8 @@ class Sysfs:
     def diskseq(self, name: str) -> int | None:
         """Serial number of this disk instance (kernel 5.15 and later); None when not given."""
         try:
-            text = (self._sys / "class" / "block" / name / "diskseq").read_bytes().strip()
+            # A plain string: this is read for every device with every sample.
+            text = read_whole(f"{self._sys}/class/block/{name}/diskseq").strip()
         except OSError:
             return None
         return int(text) if text.isdigit() else None

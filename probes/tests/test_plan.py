@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from probes.cli import main
+from probes.errors import ProbeError
+from probes.plan import DEFAULT_RATES_HZ, Plan, load_plan
+
+
+def _load(tmp_path: Path, values: object) -> Plan:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    return load_plan(path)
+
+
+def test_a_plan_keeps_what_it_says_and_the_defaults_for_the_rest(tmp_path: Path) -> None:
+    plan = _load(
+        tmp_path,
+        {
+            "host": "gpu01",
+            "block_devices": ["md0", "/dev/nvme0n1", "md0"],
+            "engines": {"a": 4711},
+            "metrics": {"a": "http://127.0.0.1:8000/metrics"},
+            "rates_hz": {"disk": 20},
+            "iostat": False,
+        },
+    )
+    assert plan.block_devices == ("md0", "nvme0n1")
+    assert plan.rates_hz == {**DEFAULT_RATES_HZ, "disk": 20.0}
+    assert (plan.host, plan.engines, plan.iostat) == ("gpu01", {"a": 4711}, False)
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ([], "not a JSON object"),
+        ({"devices": ["md0"]}, "unknown key 'devices'"),
+        ({"host": ""}, "host is ''"),
+        ({"block_devices": "md0"}, "block_devices is 'md0'"),
+        ({"engines": {"a": "4711"}}, "engines is"),
+        ({"engines": {"a": True}}, "engines is"),
+        ({"engines": {"a": 0}}, "engines is"),
+        ({"metrics": {"a": "127.0.0.1:8000"}}, "metrics is"),
+        ({"metrics": {"a": "http://h:port/"}}, "metrics is"),
+        ({"rates_hz": {"gpu": 1}}, "rates_hz names no probe 'gpu'"),
+        ({"rates_hz": {"disk": 0}}, "rates_hz of disk is 0"),
+        ({"rates_hz": {"disk": 1e9}}, "rates_hz of disk"),
+        ({"iostat": 1}, "iostat is 1"),
+    ],
+)
+def test_a_plan_nobody_could_record_is_refused_by_the_key_that_is_wrong(
+    tmp_path: Path, values: object, complaint: str
+) -> None:
+    with pytest.raises(ProbeError, match="-> ") as caught:
+        _load(tmp_path, values)
+    assert complaint in caught.value.what
+
+
+def test_a_plan_that_is_missing_or_no_json_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProbeError, match="cannot read the plan"):
+        load_plan(tmp_path / "no.json")
+    (tmp_path / "torn.json").write_text('{"host": "a"', encoding="ascii")
+    with pytest.raises(ProbeError, match="the plan is not JSON"):
+        load_plan(tmp_path / "torn.json")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["record", "--rate", "disk"],
+        ["record", "--rate", "disk=fast"],
+        ["record", "--engine", "a=x"],
+        ["residency", "--dir", "/nothing/here", "--moment", "now"],
+        ["evict", "--dir", "/nothing/here"],
+        ["topology", "--path", "/nothing/here"],
+    ],
+)
+def test_bad_input_is_one_line_on_stderr_and_exit_code_4(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 4
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1
+    assert " -> " in output.err
+
+
+def test_evict_and_residency_and_topology_speak_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kv = tmp_path / "kv"
+    kv.mkdir()
+    (kv / "a.pt").write_bytes(b"x" * 5000)
+    assert main(["evict", "--dir", str(kv)]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == 1
+    out = tmp_path / "residency.jsonl"
+    for moment in ("one", "two"):
+        assert main(["residency", "--dir", str(kv), "--moment", moment, "--out", str(out)]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["moment"] for row in rows] == ["one", "two"]
+    assert list(rows[0]) == [
+        *("moment", "path", "size_bytes", "resident_bytes", "device", "method"),
+        *("self_test", "reason", "mono_ns"),
+    ]
+    capsys.readouterr()
+    assert main(["topology", "--path", str(kv)]) == 0
+    place = json.loads(capsys.readouterr().out)
+    assert {"st_dev", "mount", "fstype", "device", "kind", "members", "diskseq"} <= set(place)
+
+
+def test_status_names_every_probe_and_gives_each_a_reason_or_a_yes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["status", "--json", "--dir", str(tmp_path)]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    names = ["disk", "topology", "process", "host", "iostat", "residency", "engine"]
+    assert [row["probe"] for row in rows] == names
+    assert all(row["works"] in {"yes", "no", "partly", "-"} and row["detail"] for row in rows)
+    assert main(["status", "--metrics", "http://127.0.0.1:1/metrics", "--dir", "/nothing"]) == 0
+    table = capsys.readouterr().out
+    assert "engine     no      failed: ConnectionRefusedError" in table
+    assert "residency  no" in table
+    assert Path("/nothing").exists() is False

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import probes
+from probes.disk import DiskProbe, TopologyProbe, WatchedDevices
+from probes.topology import Sysfs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHECKOUT = Path(probes.__file__).parent.parent
+PATIENCE_S = 20.0
+
+
+def _start(*arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "probes", "record", *arguments],
+        cwd=CHECKOUT,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def _has_samples(out: Path) -> bool:
+    path = out / "probes.jsonl"
+    return path.exists() and '"cpu_user_jiffies"' in path.read_text(encoding="utf-8")
+
+
+def _finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    # Not communicate(): that would close standard input, which is a reason to stop.
+    code = process.wait(PATIENCE_S)
+    assert process.stderr is not None
+    errors = process.stderr.read().decode()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    return code, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_recording_and_finishes_the_file(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    process = _start("--out", str(tmp_path), "--host", "h", "--no-iostat")
+    _wait_for(lambda: _has_samples(tmp_path))
+    process.send_signal(number)
+    assert _finish(process) == (0, "")
+    rows = _rows(tmp_path / "probes.jsonl")
+    assert (rows[0]["counter"], rows[0]["host"]) == ("started", "h")
+    assert (rows[-1]["counter"], rows[-1]["text"]) == ("stopped", number.name)
+
+
+def test_the_end_of_standard_input_means_that_the_parent_is_gone(tmp_path: Path) -> None:
+    process = _start("--out", str(tmp_path), "--no-iostat")
+    _wait_for(lambda: _has_samples(tmp_path))
+    assert process.stdin is not None
+    process.stdin.write(b"words of a parent do not stop it\n")
+    process.stdin.close()
+    assert _finish(process) == (0, "")
+    assert _rows(tmp_path / "probes.jsonl")[-1]["text"] == "stdin closed"
+
+
+def test_standard_input_from_dev_null_is_no_dead_parent(tmp_path: Path) -> None:
+    process = _start(
+        "--out", str(tmp_path), "--no-iostat", "--for", "0.4", stdin=subprocess.DEVNULL
+    )
+    assert _finish(process) == (0, "")
+    assert _rows(tmp_path / "probes.jsonl")[-1]["text"] == "elapsed"
+
+
+def test_an_engine_that_never_answers_does_not_keep_the_recorder_from_ending(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing
+        url = f"a=http://127.0.0.1:{silent.getsockname()[1]}/metrics"
+        process = _start("--out", str(tmp_path), "--no-iostat", "--metrics", url)
+        _wait_for(lambda: _has_samples(tmp_path))
+        started = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert _finish(process) == (0, "")
+        # The page's own timeout is 5 s.
+        assert time.monotonic() - started < 4
+
+
+def test_without_out_rows_go_to_standard_output() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "probes", "record", "--for", "0.3"],
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    )
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {"self", "host", "iostat"} <= {row["probe"] for row in rows}
+    witness = [row for row in rows if row["probe"] == "iostat"]
+    assert witness[0]["reason"] == "absent: no raw directory, give --out"
+
+
+def test_a_recorder_that_is_killed_leaves_whole_lines_and_no_iostat_behind(tmp_path: Path) -> None:
+    process = _start("--out", str(tmp_path))
+    _wait_for(lambda: _has_samples(tmp_path))
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.kill()
+    assert _finish(process)[0] == -signal.SIGKILL
+    rows = _rows(tmp_path / "probes.jsonl")
+    assert rows[-1]["counter"] != "stopped"
+    programs = [Path(f"/proc/{child}/exe") for child in children]
+    _wait_for(lambda: not any(program.exists() for program in programs))
+    assert children or shutil.which("iostat") is None
+
+
+def test_a_recorder_that_was_stopped_for_a_while_says_how_many_ticks_it_missed(
+    tmp_path: Path,
+) -> None:
+    process = _start("--out", str(tmp_path), "--no-iostat", "--devices", "any", "--rate", "disk=50")
+    _wait_for(lambda: _has_samples(tmp_path))
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGCONT)
+    process.send_signal(signal.SIGTERM)
+    assert _finish(process) == (0, "")
+    missed = [
+        row["value"]
+        for row in _rows(tmp_path / "probes.jsonl")
+        if (row["probe"], row["device"], row["counter"]) == ("self", "disk", "missed_ticks")
+    ]
+    # 0.5 s at 50 Hz; anything the machine's own load adds only raises it.
+    assert missed[-1] >= 20
+
+
+def test_a_directory_that_is_not_there_is_one_line_and_exit_code_4(tmp_path: Path) -> None:
+    code, errors = _finish(_start("--out", str(tmp_path / "no")))
+    assert code == 4
+    assert len(errors.splitlines()) == 1
+    assert "give --out a run directory" in errors
+
+
+def test_a_copy_alone_in_a_directory_runs_without_anything_installed(tmp_path: Path) -> None:
+    shutil.copytree(
+        CHECKOUT / "probes", tmp_path / "probes", ignore=shutil.ignore_patterns("tests")
+    )
+    # -I and -S: no site-packages, hence no psutil either.
+    program = "import sys; sys.path.insert(0, '.'); sys.argv[0] = 'probes'\n"
+    program += "from probes.cli import main; sys.exit(main())"
+    for arguments in (["--help"], ["status", "--json"], ["record", "--for", "0.2"]):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", program, *arguments],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout
+
+
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a small file system")
+    place = tmp_path / "small"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(place)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount a small file system: {done.stderr.decode().strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.root
+def test_a_full_disk_is_one_line_exit_code_4_and_a_readable_file(small_disk: Path) -> None:
+    process = _start("--out", str(small_disk), "--devices", "any", "--rate", "disk=100")
+    code, errors = _finish(process)
+    assert code == 4
+    assert len(errors.splitlines()) == 1
+    assert "No space left on device" in errors
+    assert "free space" in errors
+    assert len(_rows(small_disk / "probes.jsonl")) > 100
+
+
+@pytest.fixture(name="loop")
+def _loop(tmp_path: Path) -> Iterator[Callable[[], str]]:
+    """Attach a loop device to a file; called again, attach the same device to the same file."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to attach a loop device")
+    image = tmp_path / "image"
+    image.write_bytes(os.urandom(16 << 20))
+    attached: list[str] = []
+
+    def attach() -> str:
+        if attached:
+            subprocess.run(["losetup", "--detach", attached[0]], check=True)
+            subprocess.run(["losetup", attached[0], str(image)], check=True)
+            return attached[0]
+        command = ["losetup", "--find", "--show", str(image)]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"cannot attach a loop device: {done.stderr.decode().strip()}")
+        attached.append(done.stdout.decode().strip())
+        return attached[0]
+
+    try:
+        yield attach
+    finally:
+        for device in attached:
+            subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def _read_direct(device: str, size_bytes: int) -> None:
+    command = ["dd", f"if={device}", "of=/dev/null", "bs=1M", "iflag=direct", "status=none"]
+    subprocess.run([*command, f"count={size_bytes >> 20}"], check=True)
+
+
+@pytest.mark.root
+def test_bytes_read_from_a_real_loop_device_are_counted_to_the_sector(
+    loop: Callable[[], str], tmp_path: Path
+) -> None:
+    path = loop()
+    name = Path(path).name
+    watched = WatchedDevices((name,), Sysfs())
+    watched.resolve()
+    probe = DiskProbe(watched, Path("/proc"))
+
+    def sectors() -> int:
+        rows = {(row.device, row.counter): row.value for row in probe.sample()[0].readings}
+        return rows[name, "read_sectors"] or 0
+
+    before = sectors()
+    _read_direct(path, 8 << 20)
+    assert sectors() - before == (8 << 20) // 512
+    facts = {
+        row.counter: row.text
+        for row in TopologyProbe(watched).sample()[0].readings
+        if row.device == name
+    }
+    assert (facts["kind"], facts["state"]) == ("loop", "attached")
+    assert facts["backing_file"] == str(tmp_path / "image")
+
+
+@pytest.mark.root
+def test_a_loop_device_attached_anew_is_another_device_in_a_new_epoch(
+    loop: Callable[[], str],
+) -> None:
+    name = Path(loop()).name
+    watched = WatchedDevices((name,), Sysfs())
+    watched.resolve()
+    probe = DiskProbe(watched, Path("/proc"))
+    probe.sample()
+    if Sysfs().diskseq(name) is None:
+        pytest.skip("this kernel gives no diskseq")
+    loop()
+    rows = {row.counter: row for row in probe.sample()[0].readings if row.device == name}
+    assert rows["reads"].epoch == 1
+    assert "diskseq changed" in (rows["epoch_cause"].text or "")
