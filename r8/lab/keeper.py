@@ -149,11 +149,7 @@ class Keeper:
         *,
         first_signal: int = signal.SIGTERM,
     ) -> int | None:
-        """End a started process and its offspring now; return its exit code.
-
-        Raises:
-            SiteError: something of it survived SIGKILL; it stays in the ledger.
-        """
+        """End a process and its offspring now; exit code. SiteError if it survives SIGKILL."""
         left = end_tree(handle.root, grace_s, first_signal)
         if left:
             raise SiteError(
@@ -184,14 +180,31 @@ class Keeper:
         Raises:
             SiteError: it did not work; it stays in the ledger.
         """
-        for entry in self._open_ledger().open_entries():
-            if entry.token == token and (problem := undo_one(entry)):
+        self._undo_these({token})
+
+    def undo_from(self, token: int) -> None:
+        """Undo a noted thing and all that was noted after it, the last first.
+
+        For what others may stand on: a file system is unmounted after the engine that has files
+        open on it is ended.
+
+        Raises:
+            SiteError: something did not work; it stays in the ledger.
+        """
+        self._undo_these(set(range(token, self._next_token + 1)))
+
+    def _undo_these(self, tokens: set[int]) -> None:
+        for entry in reversed(self._open_ledger().open_entries()):
+            if entry.token not in tokens:
+                continue
+            if problem := undo_one(entry):
                 raise SiteError(
                     f"{entry} failed: {problem}",
                     where=str(self.state_dir),
                     next_step="end what still uses it and run that command",
                 )
-        self.forget(token)
+            self.forget(entry.token)
+        self._reap()
 
     def close(self) -> list[Undo]:
         """Let the keeper undo everything and wait for it; return what could not be undone."""

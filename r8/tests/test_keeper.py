@@ -197,6 +197,19 @@ def test_an_undo_run_now_is_not_run_again(tmp_path: Path) -> None:
     assert log.read_text().split() == ["once"]
 
 
+def test_undoing_what_others_stand_on_ends_them_first(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with Keeper(tmp_path / "state") as keeper:
+        keeper.on_exit(["sh", "-c", f"echo ground >> {log}"])
+        token = keeper.on_exit(["sh", "-c", f"echo mount >> {log}"])
+        process = keeper.spawn("engine", ["sleep", "600"])
+        keeper.on_exit(["sh", "-c", f"echo engine_hook >> {log}"])
+        keeper.undo_from(token)
+        assert log.read_text().split() == ["engine_hook", "mount"]
+        assert process.poll() == -signal.SIGTERM
+    assert log.read_text().split() == ["engine_hook", "mount", "ground"]
+
+
 def test_a_missing_program_is_refused_by_name(tmp_path: Path) -> None:
     with Keeper(tmp_path / "state") as keeper, pytest.raises(SiteError, match="no-such-program"):
         keeper.spawn("nothing", ["no-such-program-anywhere"])

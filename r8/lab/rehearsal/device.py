@@ -101,7 +101,7 @@ def fuse_mount(
         _await_answer(control, daemon.poll, log)
         yield mount, control
     finally:
-        keeper.undo(late)
+        keeper.undo_from(late)
         keeper.stop(daemon, _DAEMON_GRACE_S)
         keeper.undo(early)
 
@@ -139,7 +139,7 @@ def xfs_mount(keeper: Keeper, block_device: str, mount: Path) -> Iterator[Path]:
         _tool("mount", "-t", "xfs", "-o", "noatime", f"/dev/{block_device}", str(mount))
         yield mount
     finally:
-        keeper.undo(token)
+        keeper.undo_from(token)
 
 
 def _await_answer(control: Control, poll: object, log: Path) -> None:

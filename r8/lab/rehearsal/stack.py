@@ -11,6 +11,8 @@ over in a second. What pip says goes to `DIR/logs`.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -26,7 +28,7 @@ from r8.lab.rehearsal.system_tools import ensure_system_tools
 from r8.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 DEFAULT_DIR = Path(".nox/r8-stack")
 DEFAULT_LMCACHE = ("0.5.0", "0.5.1", "0.5.6")
@@ -65,6 +67,24 @@ def ensure(directory: Path = DEFAULT_DIR, versions: Sequence[str] = DEFAULT_LMCA
     directory = directory.absolute()
     (directory / "logs").mkdir(parents=True, exist_ok=True)
     ensure_system_tools(_say)
+    with _alone_in(directory):
+        _ensure_alone(directory, versions)
+    _say(f"ready: {stack_python(directory)}")
+
+
+@contextlib.contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """One builder at a time: two pips in one environment spoil it."""
+    with (directory / "lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"another `ensure` works on {directory}: waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _ensure_alone(directory: Path, versions: Sequence[str]) -> None:
     done = _Done(directory)
     if not done.has("venv"):
         _say(f"environment {directory / 'venv'}")
@@ -85,7 +105,6 @@ def ensure(directory: Path = DEFAULT_DIR, versions: Sequence[str] = DEFAULT_LMCA
             _install_overlay(directory, version)
             done.note(f"lmcache-{version}")
         _check_imports(directory, version)
-    _say(f"ready: {stack_python(directory)}")
 
 
 def _install_overlay(directory: Path, version: str) -> None:
