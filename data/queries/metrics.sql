@@ -258,17 +258,6 @@ SELECT run_id, phase, host, before_ns, after_ns, coalesce(n, 0) AS n,
             ELSE reason END AS reason
 FROM found;
 
--- The measure phase of the KV device in windows of one second from its first sample on. A window
--- holds whole sample intervals (nothing is interpolated), so its length is elapsed_ns.
-CREATE OR REPLACE VIEW device_windows AS
-SELECT k.run_id, (s.end_ns - k.before_ns - 1) // 1000000000 AS second_no,
-       sum(s.read_bytes) AS read_bytes, sum(s.end_ns - s.begin_ns) AS elapsed_ns
-FROM kv_device_reads k JOIN runs r USING (run_id)
-JOIN device_series s ON s.run_id = k.run_id AND s.host = k.host AND s.device = r.kv_device
-                    AND s.begin_ns >= k.before_ns AND s.end_ns <= k.after_ns
-WHERE k.phase = 'measure' AND k.reason IS NULL
-GROUP BY k.run_id, second_no;
-
 -- ---------------------------------------------------------------- calibration
 -- What the device gives by itself, bytes/s, measured in the same run.
 --   ceiling_bandwidth  the best of the `ceiling` rows (each bytes / elapsed)
@@ -300,47 +289,75 @@ LEFT JOIN speeds s ON s.run_id = r.run_id AND s.name = w.name;
 --   device_read_bandwidth peak_1s  the fastest window that lasts at least 0.9 s (a shorter rest of
 --                                a second would be a rate of its own).
 --   ceiling_fraction             bandwidth / ceiling_bandwidth, no unit.
+-- A window holds whole sample intervals, counted from the sample before the phase: nothing is
+-- interpolated.
 CREATE OR REPLACE VIEW bandwidth AS
-WITH reading AS (
-    SELECT k.run_id, sum(s.read_bytes) AS read_bytes, count(*) AS n,
-           max(s.end_ns) FILTER (s.read_bytes > 0)
-               - min(s.begin_ns) FILTER (s.read_bytes > 0) AS elapsed_ns
-    FROM kv_device_reads k JOIN runs r USING (run_id)
-    JOIN device_series s ON s.run_id = k.run_id AND s.host = k.host AND s.device = r.kv_device
-                        AND s.begin_ns >= k.before_ns AND s.end_ns <= k.after_ns
-    WHERE k.phase = 'measure' AND k.reason IS NULL
-    GROUP BY k.run_id
+WITH kv AS MATERIALIZED (
+    SELECT k.run_id, k.host, r.kv_device, k.before_ns, k.after_ns, k.reason
+    FROM kv_device_reads k JOIN runs r USING (run_id) WHERE k.phase = 'measure'
+),
+ceiling AS MATERIALIZED (
+    SELECT run_id, bytes_per_s, reason FROM calibrated WHERE name = 'ceiling'
+),
+steps AS MATERIALIZED (
+    SELECT k.run_id, k.before_ns, s.begin_ns, s.end_ns, s.read_bytes
+    FROM kv k JOIN device_series s ON s.run_id = k.run_id AND s.host = k.host
+        AND s.device = k.kv_device AND s.begin_ns >= k.before_ns AND s.end_ns <= k.after_ns
+    WHERE k.reason IS NULL
+),
+reading AS (
+    SELECT run_id, sum(read_bytes) AS read_bytes, count(*) AS n,
+           max(end_ns) FILTER (read_bytes > 0)
+               - min(begin_ns) FILTER (read_bytes > 0) AS elapsed_ns
+    FROM steps GROUP BY run_id
 ),
 windows AS (
-    SELECT d.run_id,
-           sum(d.read_bytes) FILTER (busy) AS busy_bytes,
-           sum(d.elapsed_ns) FILTER (busy) AS busy_ns,
+    SELECT run_id, (end_ns - before_ns - 1) // 1000000000 AS second_no,
+           sum(read_bytes) AS read_bytes, sum(end_ns - begin_ns) AS elapsed_ns
+    FROM steps GROUP BY run_id, second_no
+),
+seconds AS (
+    SELECT w.run_id,
+           sum(w.read_bytes) FILTER (busy) AS busy_bytes,
+           sum(w.elapsed_ns) FILTER (busy) AS busy_ns,
            count(*) FILTER (busy) AS n_busy,
-           max(d.read_bytes / (d.elapsed_ns / 1e9)) FILTER (d.elapsed_ns >= 900000000) AS peak,
-           count(*) FILTER (d.elapsed_ns >= 900000000) AS n_whole
+           max(w.read_bytes / (w.elapsed_ns / 1e9)) FILTER (w.elapsed_ns >= 900000000) AS peak,
+           count(*) FILTER (w.elapsed_ns >= 900000000) AS n_whole
     FROM (SELECT w.*, w.read_bytes / (w.elapsed_ns / 1e9) > 0.05 * c.bytes_per_s AS busy
-          FROM device_windows w JOIN calibrated c ON c.run_id = w.run_id AND c.name = 'ceiling') d
-    GROUP BY d.run_id
+          FROM windows w JOIN ceiling c USING (run_id)) w
+    GROUP BY w.run_id
+),
+speeds AS MATERIALIZED (
+    SELECT k.run_id, w.statistic, c.bytes_per_s AS ceiling, c.reason AS no_ceiling,
+           CASE w.statistic WHEN 'mean' THEN coalesce(g.n, 0)
+                            WHEN 'busy' THEN coalesce(v.n_busy, 0)
+                            ELSE coalesce(v.n_whole, 0) END AS n,
+           CASE w.statistic WHEN 'mean' THEN g.read_bytes / (g.elapsed_ns / 1e9)
+                            WHEN 'busy' THEN v.busy_bytes / (v.busy_ns / 1e9)
+                            ELSE v.peak END AS bytes_per_s,
+           w.estimator,
+           CASE WHEN k.reason IS NOT NULL THEN k.reason
+                WHEN w.statistic = 'busy' AND c.reason IS NOT NULL THEN c.reason
+                WHEN w.statistic = 'mean' AND g.elapsed_ns IS NULL THEN 'the device read nothing'
+                WHEN w.statistic = 'busy' AND v.busy_ns IS NULL
+                THEN 'no window above 5 % of the ceiling'
+                WHEN w.statistic = 'peak_1s' AND v.peak IS NULL
+                THEN 'no window of a whole second' END AS reason
+    FROM kv k JOIN ceiling c USING (run_id)
+    CROSS JOIN (VALUES ('mean', 'bytes / reading window'),
+                       ('busy', 'bytes / time of 1 s windows above 5 % of the ceiling'),
+                       ('peak_1s', 'maximum of 1 s windows')) w(statistic, estimator)
+    LEFT JOIN reading g ON g.run_id = k.run_id
+    LEFT JOIN seconds v ON v.run_id = k.run_id
 )
-SELECT k.run_id, 'mean' AS statistic, coalesce(g.n, 0) AS n,
-       g.read_bytes / (g.elapsed_ns / 1e9) AS bytes_per_s,
-       'bytes / reading window' AS estimator,
-       CASE WHEN k.reason IS NOT NULL THEN k.reason
-            WHEN g.elapsed_ns IS NULL THEN 'the device read nothing' END AS reason
-FROM kv_device_reads k LEFT JOIN reading g USING (run_id) WHERE k.phase = 'measure'
+SELECT run_id, 'device_read_bandwidth' AS metric, statistic, 'bytes/s' AS unit, n,
+       CASE WHEN reason IS NULL THEN bytes_per_s END AS value, estimator, reason
+FROM speeds
 UNION ALL
-SELECT k.run_id, 'busy', coalesce(v.n_busy, 0), v.busy_bytes / (v.busy_ns / 1e9),
-       'bytes / time of 1 s windows above 5 % of the ceiling',
-       CASE WHEN k.reason IS NOT NULL THEN k.reason
-            WHEN c.reason IS NOT NULL THEN c.reason
-            WHEN v.busy_ns IS NULL THEN 'no window above 5 % of the ceiling' END
-FROM kv_device_reads k JOIN calibrated c ON c.run_id = k.run_id AND c.name = 'ceiling'
-LEFT JOIN windows v ON v.run_id = k.run_id WHERE k.phase = 'measure'
-UNION ALL
-SELECT k.run_id, 'peak_1s', coalesce(v.n_whole, 0), v.peak, 'maximum of 1 s windows',
-       CASE WHEN k.reason IS NOT NULL THEN k.reason
-            WHEN v.peak IS NULL THEN 'no window of a whole second' END
-FROM kv_device_reads k LEFT JOIN windows v USING (run_id) WHERE k.phase = 'measure';
+SELECT run_id, 'ceiling_fraction', statistic, '', n,
+       CASE WHEN reason IS NULL THEN bytes_per_s / ceiling END,
+       estimator || ' / ceiling', coalesce(reason, no_ceiling)
+FROM speeds WHERE statistic IN ('mean', 'busy');
 
 -- ---------------------------------------------------------------- the engine's own words
 -- Lines of the engine log that name a request, with the request and its phase. The response's id
@@ -532,17 +549,8 @@ WITH rows AS (
                        ELSE 'counter difference' END AS estimator, reason
     FROM run_bytes
     UNION ALL BY NAME
-    SELECT run_id, 'measure' AS phase, 'device_read_bandwidth' AS metric, statistic,
-           CASE WHEN reason IS NULL THEN bytes_per_s END AS value, 'bytes/s' AS unit, n,
-           estimator, reason
+    SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
     FROM bandwidth
-    UNION ALL BY NAME
-    SELECT b.run_id, 'measure' AS phase, 'ceiling_fraction' AS metric, b.statistic,
-           CASE WHEN b.reason IS NULL THEN b.bytes_per_s / c.bytes_per_s END AS value,
-           '' AS unit, b.n, b.estimator || ' / ceiling' AS estimator,
-           coalesce(b.reason, c.reason) AS reason
-    FROM bandwidth b JOIN calibrated c ON c.run_id = b.run_id AND c.name = 'ceiling'
-    WHERE b.statistic IN ('mean', 'busy')
     UNION ALL BY NAME
     SELECT run_id, 'calibration' AS phase, name || '_bandwidth' AS metric, '' AS statistic,
            bytes_per_s AS value, 'bytes/s' AS unit, n,

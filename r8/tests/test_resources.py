@@ -1,0 +1,134 @@
+"""What travels with R8 is found, and the shipped SQL alone gives the numbers of r8.metrics."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from r8.database import QUERY_FILES, connect
+from r8.errors import UsageError
+from r8.evidence import read_run, read_runs
+from r8.metrics import measure
+from r8.resources import data_path, query_text
+from r8.tests.run_factory import SyntheticRun, build_run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_checkout_reads_its_own_queries() -> None:
+    assert data_path("queries", "metrics.sql") == ROOT / "data" / "queries" / "metrics.sql"
+    assert "CREATE OR REPLACE VIEW metrics" in query_text("metrics")
+
+
+def test_an_installed_package_reads_the_queries_it_carries(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "r8"
+    (package / "queries").mkdir(parents=True)
+    for name in ("__init__.py", "errors.py", "resources.py"):
+        shutil.copy(ROOT / "r8" / name, package / name)
+    (package / "queries" / "metrics.sql").write_text("-- carried\n")
+    program = "from r8.resources import query_text; print(query_text('metrics'), end='')"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path / "site",
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "-- carried\n"
+
+
+def test_data_that_is_not_there_is_one_clear_error() -> None:
+    with pytest.raises(UsageError, match=r"queries/nothing\.sql is not part of this R8"):
+        query_text("nothing")
+
+
+# DuckDB and the standard library only: what an analyst has who does not trust r8.
+_PLAIN = """
+import duckdb, json, sys
+assert not any(name == "r8" or name.startswith("r8.") for name in sys.modules)
+connection = duckdb.connect()
+for path in sys.argv[1:]:
+    connection.execute(open(path).read())
+rows = connection.execute(
+    "SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason FROM metrics "
+    "ORDER BY run_id, phase, metric, statistic"
+).fetchall()
+print(json.dumps(rows))
+"""
+
+
+def test_plain_duckdb_with_the_shipped_sql_gives_exactly_the_numbers_of_r8(tmp_path: Path) -> None:
+    runs = tmp_path / "data" / "runs"
+    specs = [
+        SyntheticRun(block=block, arm=arm, failures=block, ttft_s=(1.1, 2.3, 3.7, 0.1 + block / 3))
+        for block in range(2)
+        for arm in ("unpatched", "patched")
+    ]
+    paths = [build_run(runs, spec) for spec in specs]
+    _half_written_run(paths[0])
+    (tmp_path / "elsewhere").mkdir()
+    copies = [shutil.copy(data_path("queries", f"{q}.sql"), tmp_path) for q in QUERY_FILES]
+    done = subprocess.run(
+        [sys.executable, "-c", _PLAIN, *map(str, copies)],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    ours = [
+        [m.run_id, m.phase, m.metric, m.statistic, m.value, m.unit, m.n, m.estimator, m.reason]
+        for m in measure(read_runs(paths))
+    ]
+    assert len(ours) > 4 * 40
+    assert json.loads(done.stdout) == ours
+
+
+def _half_written_run(path: Path) -> None:
+    """A finaliser's work beside a run, its manifest already there and a table torn."""
+    work = path.with_name("torn.finalising")
+    shutil.copytree(path, work)
+    (work / "probes.parquet").write_bytes(b"PAR1")
+
+
+def test_plain_duckdb_reads_the_runs_it_is_told(tmp_path: Path) -> None:
+    first, second = (build_run(tmp_path, SyntheticRun(block=block)) for block in range(2))
+    with connect([read_run(second)]) as connection:
+        assert connection.execute("SELECT run_id FROM runs").fetchall() == [(second.name,)]
+    with connect([read_run(first), read_run(second)]) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(2,)]
+
+
+def test_a_path_with_a_quote_is_a_path(tmp_path: Path) -> None:
+    path = build_run(tmp_path / "it's here", SyntheticRun())
+    assert measure([read_run(path)])
+
+
+def test_the_derived_columns_of_runs_agree_with_the_model(tmp_path: Path) -> None:
+    for prompt_tokens in (256, 257, 1024, 1025, 4000):
+        spec = SyntheticRun(prompt_tokens=prompt_tokens, campaign_id=f"p{prompt_tokens}")
+        evidence = read_run(build_run(tmp_path, spec))
+        with connect([evidence]) as connection:
+            row = connection.execute(
+                "SELECT hit_tokens_per_session, expected_hit_bytes, level FROM runs"
+            ).fetchone()
+        expected = evidence.run.expectation
+        assert row == (expected.hit_tokens_per_session, expected.hit_bytes, "c4")
+
+
+def test_the_readme_of_the_queries_names_every_view_and_no_other(tmp_path: Path) -> None:
+    readme = (ROOT / "data" / "queries" / "README.md").read_text()
+    with connect([read_run(build_run(tmp_path, SyntheticRun()))]) as connection:
+        rows = connection.execute(
+            "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1"
+        ).fetchall()
+        for (name,) in rows:
+            assert connection.table(name).fetchall() is not None
+    views = {name for (name,) in rows}
+    named = set(re.findall(r"`([a-z_]+)`", readme)) - {"value", "reason", "r8"}
+    assert named == views
