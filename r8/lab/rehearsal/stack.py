@@ -53,8 +53,8 @@ def overlay(directory: Path, version: str) -> Path:
 
 def is_ready(directory: Path, versions: Sequence[str]) -> bool:
     """Whether `ensure` would have nothing to do."""
-    steps = {"venv", "torch", "packages", *(f"lmcache-{version}" for version in versions)}
     done = _Done(directory)
+    steps = {"venv", "torch", "packages", *(f"imports-{version}" for version in versions)}
     return all(done.has(step) for step in steps)
 
 
@@ -104,7 +104,9 @@ def _ensure_alone(directory: Path, versions: Sequence[str]) -> None:
         if not done.has(f"lmcache-{version}"):
             _install_overlay(directory, version)
             done.note(f"lmcache-{version}")
-        _check_imports(directory, version)
+        if not done.has(f"imports-{version}"):
+            _check_imports(directory, version)
+            done.note(f"imports-{version}")
 
 
 def _install_overlay(directory: Path, version: str) -> None:
