@@ -38,11 +38,13 @@ class FakeControl:
 
 
 def device(tmp_path: Path, control: FakeControl | None) -> ShapedDevice:
+    kv_dir = tmp_path / "kv"
+    kv_dir.mkdir()
     return ShapedDevice(
         name="array",
         rung=PLAIN if control is None else LOOP,
         mount=tmp_path,
-        kv_dir=tmp_path,
+        kv_dir=kv_dir,
         block_device=None,
         control=control,  # type: ignore[arg-type]
         shape=None
@@ -73,6 +75,8 @@ def fake_reads(
 
     def read(kind: str, files: list[Path], chunk_bytes: int, raw_dir: Path | None) -> Reading:
         assert all(path.stat().st_size == chunk_bytes for path in files)
+        # An unprivileged drop evicts the KV directory only: elsewhere they would be read warm.
+        assert all(path.parents[1].name == "kv" for path in files)
         latency_s = 0.0 if control is None else control.latency_ns / 1e9
         serial = 1 / (1 / BANDWIDTH + latency_s / window + floor_s)
         return reading(kind, BANDWIDTH if kind == CEILING else serial)
@@ -90,7 +94,7 @@ def test_the_latency_is_turned_until_the_published_ratio_is_met(
     assert found.within is True
     assert found.ratio == pytest.approx(5.23 / 0.98, rel=0.02)
     assert control.turns <= calibration.MAX_STEPS
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "kv").iterdir()) == []
 
 
 def test_a_shape_already_right_is_left_alone(

@@ -148,7 +148,8 @@ def _chunk_files(device: ShapedDevice, chunk_bytes: int) -> Iterator[list[Path]]
     wanted = _UNSHAPED_BYTES
     if device.shape is not None:
         wanted = round(device.shape.read_bandwidth_bytes_per_s * _CEILING_S)
-    folder = device.mount / f"calibration-{time.monotonic_ns()}"
+    # Inside the KV directory: where only that may be evicted, these files must be too.
+    folder = device.kv_dir / f"calibration-{time.monotonic_ns()}"
     folder.mkdir()
     files = [folder / f"{number}.bin" for number in range(max(2, -(-wanted // chunk_bytes)))]
     content = os.urandom(chunk_bytes)
