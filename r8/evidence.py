@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from r8.model import Run
 
 # A directory under one of these names is somebody's work in progress, whatever it holds.
-UNFINISHED_SUFFIXES = (".partial", ".finalising", ".sealed")
+UNFINISHED_SUFFIXES = (".partial", ".finalising", ".spent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
     <run_id>.partial       journals, run.json and raw/, as the run wrote them
     <run_id>.finalising    Parquet, raw/, run.json, MANIFEST.sha256 last; everything fsynced
     <run_id>               the same, renamed: only now does the run exist for a reader
-    <run_id>.sealed        the partial directory on its way out, renamed before it is deleted
+    <run_id>.spent         the partial directory on its way out, renamed before it is deleted
 
 Whatever stopped it, calling it again either starts the second directory afresh or, when the run is
 already sealed, only clears away what is left. A sealed run is never written to.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 PARTIAL_SUFFIX = ".partial"
 FINALISING_SUFFIX = ".finalising"
-SEALED_SUFFIX = ".sealed"
+SPENT_SUFFIX = ".spent"
 # What the sealed run was made from; tells our own half-cleared directory from a second run that
 # took the same id.
 SOURCE_DIGESTS = "raw/journals.sha256"
@@ -94,7 +94,7 @@ def _seal(partial: Path, *, complete: bool, recovered: bool) -> Path:
             _refuse_other_run(partial, final)
         else:
             _build(partial, final, complete=complete, recovered=recovered)
-        partial.rename(final.with_name(final.name + SEALED_SUFFIX))
+        partial.rename(final.with_name(final.name + SPENT_SUFFIX))
     except OSError as error:
         raise SiteError(
             f"the run cannot be sealed: {error}",
@@ -109,7 +109,7 @@ def _seal(partial: Path, *, complete: bool, recovered: bool) -> Path:
 
 def _discard(final: Path) -> None:
     """Delete what a sealed run leaves beside it."""
-    for suffix in (SEALED_SUFFIX, FINALISING_SUFFIX):
+    for suffix in (SPENT_SUFFIX, FINALISING_SUFFIX):
         leftover = final.with_name(final.name + suffix)
         if leftover.is_dir():
             shutil.rmtree(leftover)

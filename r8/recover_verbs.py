@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.errors import R8Error, UsageError
-from r8.finalise import FINALISING_SUFFIX, PARTIAL_SUFFIX, SEALED_SUFFIX, recover
+from r8.finalise import FINALISING_SUFFIX, PARTIAL_SUFFIX, SPENT_SUFFIX, recover
 
 if TYPE_CHECKING:
     import argparse
@@ -44,10 +44,10 @@ def _recover(args: argparse.Namespace) -> int:
 def unfinished(directory: Path) -> list[Path]:
     """The partial directories that `directory` names or holds, sorted.
 
-    Any of a run's working directories (`.finalising`, `.sealed`) names its partial one. Raises
+    Any of a run's working directories (`.finalising`, `.spent`) names its partial one. Raises
     UsageError when there is nothing to recover.
     """
-    for suffix in (PARTIAL_SUFFIX, FINALISING_SUFFIX, SEALED_SUFFIX):
+    for suffix in (PARTIAL_SUFFIX, FINALISING_SUFFIX, SPENT_SUFFIX):
         if directory.name.endswith(suffix):
             stem = directory.name.removesuffix(suffix)
             return [directory.with_name(stem + PARTIAL_SUFFIX)]

@@ -17,7 +17,7 @@ SET VARIABLE r8_run_dirs = coalesce(
     CAST(getvariable('r8_run_dirs') AS VARCHAR[]),
     (SELECT list(regexp_replace(file, '/MANIFEST\.sha256$', '') ORDER BY file)
      FROM glob('data/runs/*/*/MANIFEST.sha256')
-     WHERE NOT regexp_matches(file, '\.(partial|finalising|sealed)/'))
+     WHERE NOT regexp_matches(file, '\.(partial|finalising|spent)/'))
 );
 
 CREATE OR REPLACE VIEW requests AS

@@ -77,7 +77,7 @@ def check_nothing_half_written_is_read(root: Path) -> None:
     for path in find_runs(root):
         read_run(path)
     for path in root.iterdir():
-        if path.suffix in {".partial", ".finalising", ".sealed"}:
+        if path.suffix in {".partial", ".finalising", ".spent"}:
             try:
                 read_run(path)
             except EvidenceError:

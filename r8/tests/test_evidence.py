@@ -76,7 +76,7 @@ def test_a_table_taken_out_with_its_manifest_line_is_missed(sealed: Path) -> Non
         read_run(sealed)
 
 
-@pytest.mark.parametrize("suffix", [".partial", ".finalising", ".sealed"])
+@pytest.mark.parametrize("suffix", [".partial", ".finalising", ".spent"])
 def test_a_directory_in_work_is_no_run_even_with_a_manifest(sealed: Path, suffix: str) -> None:
     work = sealed.rename(sealed.with_name(sealed.name + suffix))
     with pytest.raises(IncompleteRunError, match="r8 recover"):
