@@ -96,6 +96,8 @@ def stop_probes(keeper: Keeper, process: Process) -> None:
         except subprocess.TimeoutExpired:
             early = None
     keeper.stop(process, grace_s=1.0)
+    if process.stdin is not None:
+        process.stdin.close()
     if early != 0:
         raise InstrumentError(
             f"the probes ended with code {early}",
