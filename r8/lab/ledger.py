@@ -131,6 +131,19 @@ def boot_id() -> str:
 def settle(ledger: Ledger) -> list[Undo]:
     """Undo what a ledger holds, the last first, and remove the file once nothing is left."""
     entries = ledger.open_entries()
+    left = _undo_each(ledger, entries)
+    # A child that had not yet reached its exec when the parent died shows its mark only now.
+    for entry in entries:
+        if entry.root is not None:
+            end_tree(entry.root, 0.0)
+    # What stood in the way of one undo may have been ended by a later one.
+    left = _undo_each(ledger, left) if left else []
+    if not left:
+        ledger.path.unlink(missing_ok=True)
+    return left
+
+
+def _undo_each(ledger: Ledger, entries: list[Undo]) -> list[Undo]:
     left: list[Undo] = []
     for entry in reversed(entries):
         problem = undo_one(entry)
@@ -141,13 +154,7 @@ def settle(ledger: Ledger) -> list[Undo]:
             else:
                 ledger.forget(entry.token)
         if problem:
-            left.append(entry)
-    # A child that had not yet reached its exec when the parent died shows its mark only now.
-    for entry in entries:
-        if entry.root is not None:
-            end_tree(entry.root, 0.0)
-    if not left:
-        ledger.path.unlink(missing_ok=True)
+            left.insert(0, entry)
     return left
 
 

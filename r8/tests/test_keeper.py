@@ -190,6 +190,13 @@ def test_an_undo_that_fails_is_said_and_stays_in_the_ledger(tmp_path: Path) -> N
     assert [entry.name for entry in keepers.leftovers(tmp_path / "state")] == ["stubborn"]
 
 
+def test_an_undo_that_an_earlier_thing_stood_in_the_way_of_is_tried_again(tmp_path: Path) -> None:
+    with Keeper(tmp_path / "state") as keeper:
+        keeper.on_exit(["touch", str(tmp_path / "cleared")], "what stands in the way")
+        keeper.on_exit(["test", "-e", str(tmp_path / "cleared")], "blocked")
+    assert list((tmp_path / "state").iterdir()) == []
+
+
 def test_an_undo_run_now_is_not_run_again(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with Keeper(tmp_path / "state") as keeper:
