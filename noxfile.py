@@ -14,16 +14,6 @@ JUDGE = PYPROJECT["project"]["dependencies"]
 LAB = [*JUDGE, *nox.project.dependency_groups(PYPROJECT, "lab")]
 
 
-def _engine(session: nox.Session) -> None:
-    """Build the engine environment of the rehearsal, or find it built."""
-    session.run("python", "-m", "r8.lab.rehearsal.stack", "ensure", *_lmcache(session))
-
-
-def _lmcache(session: nox.Session) -> list[str]:
-    versions = ["0.5.0", "0.5.1", "0.5.6"] if session.name in {"stack", "tests"} else ["0.5.0"]
-    return ["--lmcache", *versions]
-
-
 @nox.session
 def tests(session: nox.Session) -> None:
     """Unit tests; those that need root, FUSE or the engine say why when they are skipped."""
@@ -44,25 +34,25 @@ def lint(session: nox.Session) -> None:
 def stack(session: nox.Session) -> None:
     """Build the engine environment (vLLM on CPU, three LMCache versions) without running it."""
     session.install(*LAB)
-    _engine(session)
+    session.run("python", "-m", "r8.lab.rehearsal.stack", "ensure", *session.posargs)
 
 
 @nox.session(name="reproduce-r1")
 def reproduce_r1(session: nox.Session) -> None:
     """R1, the parallel-read patch: measure, prove, judge. Without --site: the rehearsal."""
     session.install(*LAB)
-    session.run("python", "-m", "r8.lab.reproduce", "r1-parallel-read", *session.posargs)
+    session.run("pytest", "-s", "-q", "r8/scenarios/test_r1_parallel_read.py", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
     """Component benches: the LMCache disk backend beside fio, on a shaped device and unshaped."""
     session.install(*LAB)
-    session.run("python", "-m", "r8.lab.bench", *session.posargs)
+    session.run("pytest", "-s", "-q", "r8/scenarios/test_bench_component.py", *session.posargs)
 
 
 @nox.session
 def qualify(session: nox.Session) -> None:
     """The long lists: kills at random instants, full disks, fault interleavings. Resumable."""
     session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "test"))
-    session.run("python", "-m", "r8.lab.qualify", *session.posargs)
+    session.run("pytest", "-m", "qualify", "r8/tests/qualify", *session.posargs)

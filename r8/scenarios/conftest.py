@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.errors import R8Error
+from r8.errors import EXIT_INCONCLUSIVE, EXIT_REPRODUCED, R8Error
 from r8.lab.campaign import open_campaign
 from r8.lab.keeper import Keeper
 from r8.lab.plan import steps
@@ -38,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("R8")
     group.addoption("--site", type=Path, default=REHEARSAL, help="site file (default: rehearsal)")
     group.addoption("--blocks", type=int, default=None, help="blocks (default: the site's plan)")
+    group.addoption(
+        "--smoke", action="store_true", help="one block; too few to judge, and that is accepted"
+    )
     group.addoption("--arms", default=None, help="comma list of arms, or 'all'")
     group.addoption(
         "--order-seed", type=int, default=DEFAULT_SEED, help="seed of order and prompts"
@@ -49,6 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 class Session:
     """What the scenario's tests tell each other: where the evidence lies, how it was judged."""
 
+    accepted: set[int] = field(default_factory=lambda: {EXIT_REPRODUCED})
     run_paths: list[Path] = field(default_factory=list)
     outcome: str = "no claim was judged"
     exit_code: int = 5
@@ -60,6 +64,9 @@ SESSION = pytest.StashKey[Session]()
 def pytest_configure(config: pytest.Config) -> None:
     """Make the place where tests leave what the last line prints."""
     config.stash[SESSION] = Session()
+    if config.getoption("--smoke"):
+        # A smoke run shows that everything works; one block can refute but never confirm.
+        config.stash[SESSION].accepted.add(EXIT_INCONCLUSIVE)
 
 
 def _stop(error: R8Error) -> None:
@@ -89,7 +96,7 @@ def _steps(config: pytest.Config, scenario: str) -> list[Step]:
         unknown = [arm for arm in arms if arm not in site.arms]
         if unknown:
             pytest.exit(f"no such arm: {', '.join(unknown)}; known: {', '.join(site.arms)}", 4)
-    blocks = config.getoption("--blocks") or plan.blocks
+    blocks = 1 if config.getoption("--smoke") else config.getoption("--blocks") or plan.blocks
     return steps(arms, blocks, config.getoption("--order-seed"))
 
 

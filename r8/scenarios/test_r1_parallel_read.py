@@ -43,4 +43,4 @@ def test_verdicts(session: Session) -> None:
     print(report_tables.summary(runs, verdicts))
     session.exit_code = verdict.exit_code(verdicts)
     session.outcome = verdict.headline(verdicts)
-    assert session.exit_code == 0, session.outcome
+    assert session.exit_code in session.accepted, session.outcome
