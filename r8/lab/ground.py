@@ -13,11 +13,13 @@ from r8.errors import SiteError
 from r8.lab import instruments
 from r8.lab.rehearsal import build
 from r8.lab.site import fill
+from r8.units import s_from_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from r8.lab.keeper import Keeper
+    from r8.lab.rehearsal.control import Control
     from r8.lab.site import Arm, LoadedSite, Site
 
 CLUSTER_RUNG = "cluster"
@@ -37,6 +39,7 @@ class Ground:
     fillings: dict[str, str]
     overlays: dict[str, Path] = field(default_factory=dict)  # by LMCache version
     calibrations: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    controls: dict[str, Control | None] = field(default_factory=dict)  # of shaped devices
 
     def names(self, arm: Arm) -> dict[str, str]:
         """What `{names}` in commands stand for."""
@@ -81,6 +84,11 @@ class Ground:
     def block_devices(self) -> tuple[str, ...]:
         """Every KV device, for the disk probe."""
         return tuple(sorted({name for name in self.block_names.values() if name}))
+
+    def latency_s(self, device: str) -> float | None:
+        """Latency a request that the device is shaped to; None where it is not shaped."""
+        control = self.controls.get(device)
+        return None if control is None else s_from_ns(control.shape().read_latency_ns)
 
     def calibration(self, arm: Arm) -> tuple[dict[str, Any], ...]:
         """Calibration rows of the arm's device."""

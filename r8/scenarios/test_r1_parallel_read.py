@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.evidence import read_run
-
 from r8 import claims, forensics_gate, report_tables, verdict
+from r8.evidence import read_run
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture

@@ -72,6 +72,7 @@ def rehearsal_ground(
             },
             "overlays": {one: engine_stack.overlay(STACK_DIR, one) for one in versions},
             "calibrations": calibrations,
+            "controls": {name: device.control for name, device in devices.items()},
         }
 
 
