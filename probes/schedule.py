@@ -73,6 +73,10 @@ class Scheduler:
                 break
             self._run_due()
         for task in self._tasks:
+            # A recorder that was held up until the very end missed ticks as well.
+            now_ns = self._clock_ns()
+            if task.due_ns <= now_ns:
+                task.advance(now_ns)
             self._run(task)
 
     def _run_due(self) -> None:

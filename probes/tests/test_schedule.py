@@ -72,6 +72,13 @@ def test_ticks_slept_through_are_counted_and_not_made_up_for() -> None:
     assert task.missed_ticks == 2
 
 
+def test_ticks_missed_until_the_very_end_are_counted_too() -> None:
+    # The last sample before the end takes 4.5 periods, in which the end comes.
+    task, instants = _run(FakeTime(ends_ns=2 * TENTH), [0, TENTH * 9 // 2])
+    assert instants == [0, TENTH, TENTH * 11 // 2]
+    assert task.missed_ticks == 3
+
+
 def test_a_tick_that_is_late_by_less_than_a_period_is_not_missed() -> None:
     task, _ = _run(FakeTime(ends_ns=5 * TENTH), [TENTH * 3 // 2])
     assert task.missed_ticks == 0
