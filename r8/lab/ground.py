@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from r8.errors import SiteError
 from r8.lab import instruments
 from r8.lab.rehearsal import build
-from r8.lab.site import fill
+from r8.lab.site import DROP_CACHES, fill
 from r8.units import s_from_ns
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from r8.lab.site import Arm, LoadedSite, Site
 
 CLUSTER_RUNG = "cluster"
+# Block devices that no file of an engine lies on; a loop device is named when KV lies on it.
+NO_MEDIUM = ("loop", "ram", "zram", "sr", "fd", "nbd")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +84,13 @@ class Ground:
         return tuple(sorted({name for name in self.block_names.values() if name not in {mine, ""}}))
 
     def block_devices(self) -> tuple[str, ...]:
-        """Every KV device, for the disk probe."""
-        return tuple(sorted({name for name in self.block_names.values() if name}))
+        """Every KV device and every disk beside them: what is read elsewhere is told apart."""
+        disks = {
+            path.name
+            for path in Path("/sys/block").iterdir()
+            if not path.name.startswith(NO_MEDIUM)
+        }
+        return tuple(sorted(disks | {name for name in self.block_names.values() if name}))
 
     def latency_s(self, device: str) -> float | None:
         """Latency a request that the device is shaped to; None where it is not shaped."""
@@ -126,6 +133,9 @@ def _cluster(site: Site, work_dir: Path) -> Ground:
         note=f"devices as {site.name} names them",
         kv_roots=kv_roots,
         block_names=names,
-        drops={device.name: site.host(device.host).drop_caches for device in site.devices},
+        drops={
+            device.name: site.host(device.host).drop_caches or DROP_CACHES
+            for device in site.devices
+        },
         fillings={"python": sys.executable},
     )

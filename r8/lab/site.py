@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SITE_SCHEMA = 1
+DROP_CACHES = ("sh", "-c", "sync && echo 3 > /proc/sys/vm/drop_caches")
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,7 +27,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: str
     exec_prefix: tuple[str, ...] = ()
-    drop_caches: tuple[str, ...] = ("sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches")
+    # Empties the page cache; None: through /proc/sys/vm/drop_caches, or as the rehearsal can.
+    drop_caches: tuple[str, ...] | None = None
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

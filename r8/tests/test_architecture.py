@@ -48,6 +48,8 @@ def _room(path: Path) -> str:
 
 
 def _parent_room(stem: str) -> str:
+    if stem.endswith("_verbs"):
+        return "cli"
     heads = [room for room in ALLOWED if stem.startswith(f"{room}_")]
     return max(heads, key=len) if heads else stem
 

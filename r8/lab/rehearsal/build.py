@@ -63,7 +63,10 @@ def rehearsal_ground(
             "note": "; ".join(f"{name}: {device.note}" for name, device in devices.items()),
             "kv_roots": {name: device.kv_dir for name, device in devices.items()},
             "block_names": {name: _block(device) for name, device in devices.items()},
-            "drops": {name: device.drop_command for name, device in devices.items()},
+            "drops": {
+                name: site.host(site.device(name).host).drop_caches or device.drop_command
+                for name, device in devices.items()
+            },
             "fillings": {
                 "stack_python": str(python),
                 "model_dir": str(model["path"]),
