@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .readings import INT64_MAX
+from .kernel_files import counter_of
 
 COUNTERS = (
     "reads",
@@ -30,8 +30,6 @@ GAUGES = frozenset({"in_flight"})
 # 11 counters before kernel 4.18, 15 before 5.5, 17 since; later kernels may append more.
 _KNOWN_COUNTS = (11, 15, 17)
 _NAME_COLUMNS = 3
-# What a reader of 64-bit signed integers can hold.
-_MAX_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +57,11 @@ def _line(values: list[bytes], *, torn: bool) -> DiskLine:
             missing[name] = f"absent: this kernel gives {count} counters"
             continue
         text = values[position]
-        # Digits only: a sign, a dot or a letter is not a counter.
-        if not text.isdigit() or len(text) > _MAX_DIGITS or int(text) > INT64_MAX:
+        value = counter_of(text)
+        if value is None:
             missing[name] = f"failed: {text.decode('ascii', 'replace')[:40]!r} is no counter"
-            continue
-        counters[name] = int(text)
+        else:
+            counters[name] = value
     return DiskLine(counters=counters, missing=missing)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import reason_of
-from .kernel_files import read_whole
-from .readings import INT64_MAX, Reading, Sample, Stopwatch
+from .kernel_files import counter_of, read_whole
+from .readings import Reading, Sample, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,8 +50,9 @@ _NOT_THERE = "absent: not in this kernel's file"
 
 
 def _integer(text: bytes, counter: str, scale: int = 1) -> Reading:
-    if text.isdigit() and len(text) < 20 and int(text) * scale <= INT64_MAX:  # noqa: PLR2004
-        return Reading(device="-", counter=counter, value=int(text) * scale)
+    value = counter_of(text, scale)
+    if value is not None:
+        return Reading(device="-", counter=counter, value=value)
     shown = text.decode("ascii", "replace")[:40]
     return Reading(device="-", counter=counter, reason=f"failed: {shown!r} is no counter")
 

@@ -100,6 +100,7 @@ class IostatWitness:
         if self._output.exists():
             # Evidence is never overwritten: a second recorder of one run keeps its own file.
             self._output = self._output.with_name(f"iostat-{os.getpid()}.json")
+            self._version_file = self._output.with_suffix(".version.txt")
         self._version_file.write_text(version, encoding="utf-8")
         with self._output.open("xb") as output:
             self._process = subprocess.Popen(

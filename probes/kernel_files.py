@@ -1,10 +1,13 @@
-"""Files the kernel makes up as they are read: no size to go by, small, and read very often."""
+"""Files the kernel makes up as they are read, and the integers in them."""
 
 from __future__ import annotations
 
 import os
 
+from .readings import INT64_MAX
+
 _READ_BYTES = 1 << 16
+_MAX_DIGITS = 19
 
 
 def read_whole(path: str) -> bytes:
@@ -17,3 +20,17 @@ def read_whole(path: str) -> bytes:
         return b"".join(parts)
     finally:
         os.close(fd)
+
+
+def counter_of(text: bytes | None, scale: int = 1) -> int | None:
+    """An unsigned integer times `scale`; None for anything that is not one or exceeds 64 bits.
+
+    Digits only: a sign, a dot or a letter makes no counter, and never a 0.
+    """
+    if text is None or not text.isdigit():
+        return None
+    # Leading zeros aside, 19 digits hold every signed 64-bit number; more are not worth reading.
+    if len(text.lstrip(b"0")) > _MAX_DIGITS:
+        return None
+    value = int(text) * scale
+    return value if value <= INT64_MAX else None

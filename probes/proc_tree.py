@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .kernel_files import read_whole
+from .kernel_files import counter_of, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +46,9 @@ def parse_stat(data: bytes) -> ProcStat | None:
     if len(fields) < _FIELDS_AFTER_NAME:
         return None
     numbers = (pid, fields[1], fields[3], fields[11], fields[12], fields[19], fields[21])
-    if not all(number.isdigit() and len(number) < 20 for number in numbers):  # noqa: PLR2004
+    values = [value for number in numbers if (value := counter_of(number)) is not None]
+    if len(values) < len(numbers):
         return None
-    values = [int(number) for number in numbers]
     return ProcStat(
         pid=values[0],
         state=fields[0].decode("ascii", "replace"),

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from .epochs import EpochTracker
 from .errors import reason_of
-from .kernel_files import read_whole
+from .kernel_files import counter_of, read_whole
 from .proc_tree import ProcessTable, ProcStat, read_stat
-from .readings import INT64_MAX, Reading, Sample, Stopwatch
+from .readings import Reading, Sample, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,17 +44,10 @@ def parse_lines(data: bytes) -> dict[bytes, bytes]:
     return {name.strip(): value.strip() for name, separator, value in pairs if separator}
 
 
-def _integer(text: bytes | None, scale: int = 1) -> int | None:
-    if text is None or not text.isdigit() or len(text) >= 20:  # noqa: PLR2004
-        return None
-    value = int(text) * scale
-    return value if value <= INT64_MAX else None
-
-
 def parse_io(data: bytes) -> dict[str, int | None]:
     """/proc/<pid>/io; None for a counter that is not there or no number."""
     lines = parse_lines(data)
-    return {counter: _integer(lines.get(name)) for name, counter in _IO.items()}
+    return {counter: counter_of(lines.get(name)) for name, counter in _IO.items()}
 
 
 def parse_status(data: bytes) -> dict[str, int | None]:
@@ -63,8 +56,8 @@ def parse_status(data: bytes) -> dict[str, int | None]:
     values: dict[str, int | None] = {}
     for name, counter in _STATUS.items():
         number, _, unit = lines.get(name, b"").partition(b" ")
-        values[counter] = _integer(number, _BYTES_PER_KB) if unit.strip() == b"kB" else None
-    values["threads"] = _integer(lines.get(b"Threads"))
+        values[counter] = counter_of(number, _BYTES_PER_KB) if unit.strip() == b"kB" else None
+    values["threads"] = counter_of(lines.get(b"Threads"))
     return values
 
 
@@ -177,8 +170,12 @@ class ProcessProbe:
                 reasons.update(dict.fromkeys(parse(b""), reason_of(content)))
         ticks = stat.utime_ticks + stat.stime_ticks
         values["cpu_ms"] = ticks * _MS_PER_S // self._tick_hz
-        growing = {name: values[name] for name in ("read_bytes", "cpu_ms") if values.get(name)}
-        cause = self._epochs.counters(device, {k: v for k, v in growing.items() if v is not None})
+        growing: dict[str, float] = {}
+        for name in ("read_bytes", "cpu_ms"):
+            value = values.get(name)
+            if value is not None:
+                growing[name] = value
+        cause = self._epochs.counters(device, growing)
         epoch = self._epochs.current(device)
         readings = [
             Reading(device=device, counter=name, value=value, epoch=epoch)

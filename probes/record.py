@@ -8,6 +8,7 @@ input (the parent is gone), after a given time, or when the journal cannot be wr
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import resource
@@ -17,6 +18,7 @@ import stat
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,6 +119,7 @@ class Recorder:
                 signal.signal(number, self._on_signal)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._emit_text("started", f"probes {__version__} pid {os.getpid()}")
+        self._emit_text("plan", json.dumps(asdict(self._plan)))
         threads: list[threading.Thread] = []
         try:
             self._drain()

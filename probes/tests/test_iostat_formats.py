@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.iostat_json import parse_iostat_json, salvage
@@ -138,6 +138,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(data=st.data(), piece=PIECES, length=st.integers(0, 60))
 def test_mutated_json_raises_nothing_and_gives_only_finite_numbers(
     data: st.DataObject, piece: str, length: int
@@ -153,6 +154,7 @@ def test_mutated_json_raises_nothing_and_gives_only_finite_numbers(
             assert one.read_bytes_per_s is None or "r" in "".join(one.columns)
 
 
+@settings(deadline=None)
 @given(data=st.data(), piece=PIECES, length=st.integers(0, 60))
 def test_mutated_tables_raise_nothing_and_a_broken_row_has_no_rate(
     data: st.DataObject, piece: str, length: int

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import probes
-from probes.disk import DiskProbe, TopologyProbe, WatchedDevices
-from probes.topology import Sysfs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,79 +201,3 @@ def test_a_full_disk_is_one_line_exit_code_4_and_a_readable_file(small_disk: Pat
     assert "No space left on device" in errors
     assert "free space" in errors
     assert len(_rows(small_disk / "probes.jsonl")) > 100
-
-
-@pytest.fixture(name="loop")
-def _loop(tmp_path: Path) -> Iterator[Callable[[], str]]:
-    """Attach a loop device to a file; called again, attach the same device to the same file."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to attach a loop device")
-    image = tmp_path / "image"
-    image.write_bytes(os.urandom(16 << 20))
-    attached: list[str] = []
-
-    def attach() -> str:
-        if attached:
-            subprocess.run(["losetup", "--detach", attached[0]], check=True)
-            subprocess.run(["losetup", attached[0], str(image)], check=True)
-            return attached[0]
-        command = ["losetup", "--find", "--show", str(image)]
-        done = subprocess.run(command, capture_output=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"cannot attach a loop device: {done.stderr.decode().strip()}")
-        attached.append(done.stdout.decode().strip())
-        return attached[0]
-
-    try:
-        yield attach
-    finally:
-        for device in attached:
-            subprocess.run(["losetup", "--detach", device], check=True)
-
-
-def _read_direct(device: str, size_bytes: int) -> None:
-    command = ["dd", f"if={device}", "of=/dev/null", "bs=1M", "iflag=direct", "status=none"]
-    subprocess.run([*command, f"count={size_bytes >> 20}"], check=True)
-
-
-@pytest.mark.root
-def test_bytes_read_from_a_real_loop_device_are_counted_to_the_sector(
-    loop: Callable[[], str], tmp_path: Path
-) -> None:
-    path = loop()
-    name = Path(path).name
-    watched = WatchedDevices((name,), Sysfs())
-    watched.resolve()
-    probe = DiskProbe(watched, Path("/proc"))
-
-    def sectors() -> int:
-        rows = {(row.device, row.counter): row.value for row in probe.sample()[0].readings}
-        return rows[name, "read_sectors"] or 0
-
-    before = sectors()
-    _read_direct(path, 8 << 20)
-    assert sectors() - before == (8 << 20) // 512
-    facts = {
-        row.counter: row.text
-        for row in TopologyProbe(watched).sample()[0].readings
-        if row.device == name
-    }
-    assert (facts["kind"], facts["state"]) == ("loop", "attached")
-    assert facts["backing_file"] == str(tmp_path / "image")
-
-
-@pytest.mark.root
-def test_a_loop_device_attached_anew_is_another_device_in_a_new_epoch(
-    loop: Callable[[], str],
-) -> None:
-    name = Path(loop()).name
-    watched = WatchedDevices((name,), Sysfs())
-    watched.resolve()
-    probe = DiskProbe(watched, Path("/proc"))
-    probe.sample()
-    if Sysfs().diskseq(name) is None:
-        pytest.skip("this kernel gives no diskseq")
-    loop()
-    rows = {row.counter: row for row in probe.sample()[0].readings if row.device == name}
-    assert rows["reads"].epoch == 1
-    assert "diskseq changed" in (rows["epoch_cause"].text or "")
