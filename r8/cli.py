@@ -26,7 +26,7 @@ from r8.forensics.explain import explain
 from r8.forensics_gate import refusals
 from r8.metrics import measure
 from r8.report import report
-from r8.report_tables import MARKS, summary
+from r8.report_tables import finding_table, measurement_table, summary
 from r8.verdict import exit_code, headline, judge
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns its exit code. No traceback for anything a person can mend."""
     try:
-        args = _parser().parse_args(argv)
+        args = _parse(argv)
         code: int = args.func(args)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -91,6 +91,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _complain(error: R8Error) -> int:
     print(f"r8: {error}".replace("\n", " "), file=sys.stderr)
     return error.exit_code
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    args, unknown = parser.parse_known_args(argv)
+    # A verb that is not here answers for itself, whatever was typed after it.
+    if unknown and args.func is not _needs_checkout:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -169,7 +178,6 @@ def _add_lab_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -
             return
     for name in LAB_VERBS:
         verb = verbs.add_parser(name, help="needs the checkout", add_help=False)
-        verb.add_argument("rest", nargs=argparse.REMAINDER)
         verb.set_defaults(func=_needs_checkout, missing=missing)
 
 
@@ -232,10 +240,7 @@ def _certificate(args: argparse.Namespace) -> int:
     if args.json:
         _print_json([dataclasses.asdict(one) for one in findings])
     else:
-        rows = [[one.rule_id, MARKS[one.answer], one.arithmetic, one.detail] for one in findings]
-        widths = [None, None, 60, 40]
-        headers = ["rule", "answer", "arithmetic", "what it means"]
-        print(tabulate(rows, headers=headers, maxcolwidths=widths, disable_numparse=True))
+        print(finding_table(findings))
         print(f"{evidence.run.run_id}: {len(refused)} rules refuse this run")
     return EXIT_INVALID if refused else 0
 
@@ -250,12 +255,7 @@ def _metrics(args: argparse.Namespace) -> int:
     if args.json:
         _print_json([dataclasses.asdict(one) for one in found])
         return 0
-    rows = [
-        [one.run_id, one.phase, one.metric, one.statistic, one.value, one.unit, one.n, one.reason]
-        for one in found
-    ]
-    headers = ["run", "phase", "metric", "statistic", "value", "unit", "n", "reason"]
-    print(tabulate(rows, headers=headers, disable_numparse=True))
+    print(measurement_table(found))
     return 0
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from r8.evidence import Evidence
-    from r8.model import Finding, Run, Verdict
+    from r8.model import Finding, Measurement, Run, Verdict
     from r8.verdict_session import Session
 
 NOTHING = "-"
@@ -79,6 +79,24 @@ def summary(evidences: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
     )
     basis = ", ".join(sorted({str(one.run.basis) for one in evidences}))
     return f"{table}\n\nbasis: {basis}; runs: {len(evidences)}"
+
+
+def finding_table(findings: Iterable[Finding]) -> str:
+    """One run's certificate for a terminal, all arithmetic included."""
+    rows = [[one.rule_id, MARKS[one.answer], one.arithmetic, one.detail] for one in findings]
+    headers = ["rule", "answer", "arithmetic", "what it means"]
+    widths = [None, None, 60, 40]
+    return tabulate(rows, headers=headers, maxcolwidths=widths, disable_numparse=True)
+
+
+def measurement_table(measurements: Iterable[Measurement]) -> str:
+    """Every metric for a terminal, unrounded, with the reason of what is absent."""
+    rows = [
+        [one.run_id, one.phase, one.metric, one.statistic, one.value, one.unit, one.n, one.reason]
+        for one in measurements
+    ]
+    headers = ["run", "phase", "metric", "statistic", "value", "unit", "n", "reason"]
+    return tabulate(rows, headers=headers, disable_numparse=True)
 
 
 def _short(text: str) -> str:

@@ -19,7 +19,7 @@ from r8.errors import (
     UsageError,
 )
 from r8.forensics.certificate import objections
-from r8.model import Basis, Outcome, Verdict
+from r8.model import Answer, Basis, Outcome, Verdict
 from r8.verdict_numbers import Reading, read_numbers
 from r8.verdict_session import (
     Block,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # The rung of a site that is no rehearsal; published claims are about such sites only.
 CLUSTER_RUNG = "cluster"
+# What explains other findings comes first: a request that failed leaves no hits and no bytes.
+CAUSES = ("Q2", "E1", "Q1")
 # Objections printed in full in a reason; the certificate table has them all.
 OBJECTIONS_SHOWN = 3
 # The worst outcome decides the exit code; outcomes that judged nothing do not count.
@@ -185,6 +187,7 @@ def _refuse_invalid(session: Session, claim: Claim, blocks: Sequence[Block]) -> 
     found = objections(used, session.findings, claim.needs_rules, session.runs)
     if not found:
         return
+    found.sort(key=lambda one: (one.answer is Answer.UNKNOWN, one.rule_id not in CAUSES))
     shown = [
         f"{one.rule_id} {one.answer} in {one.run_id}: {one.arithmetic}"
         for one in found[:OBJECTIONS_SHOWN]
@@ -225,11 +228,8 @@ def _outcome(claim: Claim, blocks: Sequence[Block], reading: Reading) -> tuple[O
         return Outcome.INVALID, f"no number to judge: {reading.missing}"
     interval = reading.interval
     if len(blocks) < claim.min_blocks or interval is None:
-        n = len(blocks)
-        return (
-            Outcome.INCONCLUSIVE,
-            f"{n} blocks, the plan needs {claim.min_blocks}; {reading.text}",
-        )
+        reason = f"{len(blocks)} of {claim.min_blocks} blocks the plan needs; {reading.text}"
+        return Outcome.INCONCLUSIVE, reason
     low, high = reading.limits
     if interval.low >= low and (high is None or interval.high <= high):
         outcome = Outcome.REPRODUCED

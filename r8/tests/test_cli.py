@@ -1,0 +1,210 @@
+"""The r8 command: its exit codes, its one-line errors, its verbs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from r8 import cli
+from r8.tests.judged_run import judged_run
+from r8.tests.run_factory import SyntheticRun
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return judged_run(tmp_path_factory.mktemp("runs"), SyntheticRun(arm="unpatched")).path
+
+
+def out_of(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    code = cli.main(argv)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def usage_error(capsys: pytest.CaptureFixture[str], argv: Sequence[str]) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(argv)
+    assert stopped.value.code == 4
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [[], ["nothing"], ["judge"], ["explain"], ["judge", "x", "--no"]])
+def test_usage_errors_are_one_line_and_exit_four(
+    capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    err = usage_error(capsys, argv)
+    assert err.startswith("r8: ")
+    assert err.count("\n") == 1
+    assert "--help" in err
+
+
+def test_help_names_the_four_doors(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--help"])
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    for door in ("newcomer", "third party", "analyst", "auditor"):
+        assert door in out
+
+
+def test_a_directory_that_is_no_run_is_one_line_and_exit_three(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for verb in ("judge", "report", "certificate", "metrics"):
+        code, out, err = out_of(capsys, verb, str(tmp_path))
+        assert (code, out) == (3, "")
+        assert "never finalised" in err
+        assert err.count("\n") == 1
+
+
+def test_a_tampered_run_is_refused_by_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = judged_run(tmp_path, SyntheticRun()).path
+    log = path / "raw" / "server-a.log"
+    log.chmod(0o644)
+    log.write_text("nothing happened\n")
+    code, _, err = out_of(capsys, "judge", str(path))
+    assert code == 3
+    assert "server-a.log differs from its manifest" in err
+
+
+def test_judge_exits_by_verdict(capsys: pytest.CaptureFixture[str], run_dir: Path) -> None:
+    code, out, err = out_of(capsys, "judge", str(run_dir))
+    assert (code, err) == (5, "")
+    assert "no run of arm patched" in out
+    assert out.splitlines()[-1].endswith("exit code 5")
+
+
+def test_judge_finds_runs_below_a_folder_and_prints_json(
+    capsys: pytest.CaptureFixture[str], run_dir: Path
+) -> None:
+    code, out, _ = out_of(capsys, "judge", str(run_dir.parent), "--json")
+    document = json.loads(out)
+    assert document["exit_code"] == code == 5
+    assert {one["claim"]["claim_id"] for one in document["verdicts"]} >= {"rehearsal.prediction"}
+
+
+def test_certificate_prints_every_rule_and_exits_zero_when_held(
+    capsys: pytest.CaptureFixture[str], run_dir: Path
+) -> None:
+    code, out, _ = out_of(capsys, "certificate", str(run_dir))
+    assert code == 0
+    assert "C4" in out
+    assert "0 rules refuse this run" in out
+
+
+def test_certificate_exits_three_when_a_rule_refuses(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = judged_run(tmp_path, SyntheticRun(resident_share=1.0)).path
+    code, out, _ = out_of(capsys, "certificate", str(path), "--json")
+    assert code == 3
+    answers = {one["rule_id"]: one["answer"] for one in json.loads(out)}
+    assert answers["C3"] == "refuted"
+    assert answers["C4"] == "held"
+
+
+def test_metrics_give_json_without_infinity(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = judged_run(tmp_path, SyntheticRun(failures=4)).path
+    code, out, _ = out_of(capsys, "metrics", str(path), "--json")
+    assert code == 0
+    rows = json.loads(out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    (p50,) = [
+        row
+        for row in rows
+        if (row["metric"], row["statistic"], row["phase"]) == ("ttft", "p50", "measure")
+    ]
+    assert p50["value"] == "inf"
+
+
+def test_report_goes_to_a_file_or_to_standard_output(
+    capsys: pytest.CaptureFixture[str], run_dir: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "report.md"
+    assert out_of(capsys, "report", str(run_dir), "-o", str(out))[0] == 0
+    code, printed, _ = out_of(capsys, "report", str(run_dir))
+    assert code == 0
+    assert printed == out.read_text()
+    code, _, err = out_of(capsys, "report", str(run_dir), "-o", str(tmp_path / "no" / "x.md"))
+    assert code == 4
+    assert err.count("\n") == 1
+
+
+def test_runs_lists_what_is_below_a_folder_and_what_cannot_be_trusted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert out_of(capsys, "runs", str(tmp_path))[1].startswith("no finished runs")
+    path = judged_run(tmp_path, SyntheticRun(complete=False)).path
+    assert "recovered, measures nothing" in out_of(capsys, "runs", str(tmp_path))[1]
+    (path / "extra").write_text("")
+    assert "cannot be trusted: extra is not in" in out_of(capsys, "runs", str(tmp_path))[1]
+
+
+def test_explain_prints_a_rule_or_says_which_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = out_of(capsys, "explain", "c3")
+    assert code == 0
+    assert out.startswith("C3  the page cache was dropped")
+    code, _, err = out_of(capsys, "explain", "C99")
+    assert code == 4
+    assert "choose one of C1" in err
+
+
+def test_lab_verbs_without_the_lab_say_that_they_need_the_checkout(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_lab(name: str) -> ModuleSpec | None:
+        assert name.startswith("r8.lab")
+        return None
+
+    monkeypatch.setattr(cli, "find_spec", no_lab)
+    for verb in (["patch", "status"], ["preflight", "--site", "x.toml"], ["status"], ["clean"]):
+        code, _, err = out_of(capsys, *verb)
+        assert code == 4
+        assert f"`r8 {verb[0]}` acts on machines" in err
+        assert "checkout" in err
+
+
+def test_recover_is_a_verb_of_the_judge(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, err = out_of(capsys, "recover", str(tmp_path))
+    assert code == 4
+    assert "no unfinished run" in err
+
+
+def test_a_reader_that_leaves_is_no_error(run_dir: Path) -> None:
+    command = f"{sys.executable} -m r8 metrics {run_dir} --json | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout == "[\n"
+
+
+def test_python_m_r8_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "r8", "explain", "C1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("C1  ")
