@@ -38,8 +38,8 @@ def append_bytes(path: Path, data: bytes) -> None:
         _write(path, descriptor, data, whole_lines=False)
 
 
-def create_numbered(directory: Path, stem: str, suffix: str) -> tuple[Path, int]:
-    """A new empty file `<stem>-<k><suffix>` with the smallest free k, and k; never an old one."""
+def create_numbered(directory: Path, stem: str, suffix: str) -> Path:
+    """A new empty file `<stem>-<k><suffix>` with the smallest free k; never an old one."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         number = 0
@@ -50,7 +50,7 @@ def create_numbered(directory: Path, stem: str, suffix: str) -> tuple[Path, int]
             except FileExistsError:
                 number += 1
                 continue
-            return path, number
+            return path
     except OSError as refusal:
         raise _refused(directory, refusal) from refusal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import socket
 from collections import Counter
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 FLUSH_NS = 500_000_000
 _NS_PER_S = 1_000_000_000
 _PREFLIGHT_TIMEOUT_S = 10.0
+_NONCE_BYTES = 4
 
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
@@ -80,7 +82,8 @@ class Phase:
         self._sessions: dict[str, int] = {}
         self._summary = Summary()
         self._raw_path = out
-        self._number = 0
+        # The server builds its own ids from ours, and its log may cover several runs.
+        self._nonce = os.urandom(_NONCE_BYTES).hex()
 
     def run(self) -> Summary:
         """Send everything, append every row; a stop by signal still writes what was in flight.
@@ -89,7 +92,7 @@ class Phase:
         """
         address = reach(self._plan)
         stem = f"client-{self._plan.phase}-{self._plan.instance}"
-        self._raw_path, self._number = create_numbered(self._out / "raw", stem, ".jsonl.gz")
+        self._raw_path = create_numbered(self._out / "raw", stem, ".jsonl.gz")
         if self._plan.shape == "burst":
             for sessions in self._plan.bursts:
                 if not self._summary.interrupted:
@@ -106,7 +109,7 @@ class Phase:
         count = server_counter(plan) if plan.endpoint == "chat" else None
         connections: list[Connection] = []
         for session in sessions:
-            request_id = f"{plan.phase}-{plan.instance}-{self._number}-s{session}"
+            request_id = f"{plan.phase}-{plan.instance}-{self._nonce}-s{session}"
             payload = render_request(plan, _prompt(plan, session, count), request_id)
             self._sessions[request_id] = session
             connections.append(Connection(request_id, payload))

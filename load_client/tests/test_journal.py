@@ -49,7 +49,7 @@ def test_a_directory_that_does_not_exist_is_one_clear_error(tmp_path: Path) -> N
 
 
 def test_numbered_files_never_replace_an_old_one(tmp_path: Path) -> None:
-    names = [create_numbered(tmp_path / "raw", "a", ".gz")[0].name for _ in range(3)]
+    names = [create_numbered(tmp_path / "raw", "a", ".gz").name for _ in range(3)]
     assert names == ["a-0.gz", "a-1.gz", "a-2.gz"]
 
 

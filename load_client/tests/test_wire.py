@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from load_client.clock import Clock
+from load_client.deltas import read_delta
+from load_client.http_response import parse_response
+from load_client.sse import split_events
+from load_client.wire import Connection, Wire
+
+from .streams import event, head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUSY = head("503 Busy", "Content-Length: 4") + b"busy"
+
+
+@contextmanager
+def answers_at_once_and_resets() -> Iterator[int]:
+    """A fake server that reads nothing: it answers, then breaks the connection."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+
+        def serve() -> None:
+            sock, _ = listener.accept()
+            with sock:
+                sock.sendall(BUSY)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                time.sleep(0.05)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join()
+
+
+def test_an_answer_is_read_even_when_the_request_cannot_be_sent_any_more() -> None:
+    with answers_at_once_and_resets() as port:
+        wire = Wire((socket.AF_INET, ("127.0.0.1", port)), timeout_ns=10**9, clock=Clock())
+        connection = Connection("r", b"POST")
+        (ready,) = wire.connect_all([connection])
+        time.sleep(0.2)  # until the reset is here
+        wire.release([ready])
+        while wire.active:
+            wire.turn()
+        wire.close()
+    assert connection.unsendable
+    assert connection.sent_done_ns is None
+    assert parse_response(connection.received).status == 503
+
+
+def test_nothing_is_left_open_when_a_wire_is_closed() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        wire = Wire((socket.AF_INET, listener.getsockname()), timeout_ns=10**9, clock=Clock())
+        connections = [Connection(str(i), b"x") for i in range(3)]
+        wire.connect_all(connections)
+        wire.close()
+    assert {one.ended for one in connections} == {"interrupted"}
+    assert all(one.sock is None for one in connections)
+
+
+def test_many_connections_stand_before_any_is_used() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(512)
+        wire = Wire((socket.AF_INET, listener.getsockname()), timeout_ns=10**9, clock=Clock())
+        connections = [Connection(str(i), b"x") for i in range(200)]
+        assert wire.connect_all(connections) == connections
+        assert all(one.connected_ns and one.sent_ns is None for one in connections)
+        wire.close()
+
+
+@pytest.mark.parametrize(
+    ("deltas", "kind"),
+    [
+        ([{"reasoning": "hm"}, {"content": "4"}], "content"),
+        ([{"role": "assistant"}, {"reasoning": "hm"}], "reasoning"),
+        ([{}, {"role": "assistant"}], "role"),
+    ],
+)
+def test_of_several_choices_the_one_that_says_most_names_the_event(
+    deltas: list[dict[str, str]], kind: str
+) -> None:
+    (one,) = split_events(event({"choices": [{"delta": delta} for delta in deltas]}))
+    assert read_delta(one, "chat").kind == kind
