@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.errors import SiteError
+from r8.errors import PatchError, SiteError
 from r8.lab import commands, patching
 from r8.lab.rehearsal import ladder
 from r8.lab.site import DROP_CACHES, fill
@@ -145,14 +145,7 @@ def _engine(site: Site) -> Iterator[Check]:
         next_step="" if done.ok else "mend engine.python and engine.exec_prefix",
     )
     if done.ok:
-        found = patching.status(patching.PatchTarget(command=tuple(python), env={}))
-        ok = found.state in {"base", "patched"}
-        yield Check(
-            name="LMCache",
-            ok=ok,
-            saw=f"{found.lmcache_version}: {found.what}",
-            next_step="" if ok else "install a version of patches/*/series.toml (r8 patch show)",
-        )
+        yield _lmcache(python)
     model = site.vars.get("model_dir")
     if model is not None:
         there = commands.run([*prefix, "test", "-d", model]).ok
@@ -162,6 +155,21 @@ def _engine(site: Site) -> Iterator[Check]:
             saw=f"{model} {'is there' if there else 'is not a directory'}",
             next_step="" if there else "mend vars.model_dir",
         )
+
+
+def _lmcache(python: list[str]) -> Check:
+    """Whether the patch series knows the LMCache this engine imports."""
+    try:
+        found = patching.status(patching.PatchTarget(command=tuple(python), env={}))
+    except PatchError as error:
+        return Check(name="LMCache", ok=False, saw=error.what, next_step=error.next_step)
+    ok = found.state in {"base", "patched"}
+    return Check(
+        name="LMCache",
+        ok=ok,
+        saw=f"{found.lmcache_version}: {found.what}",
+        next_step="" if ok else "install a version of patches/*/series.toml (r8 patch show)",
+    )
 
 
 def _device(site: Site, device: Device, plan: Plan) -> Iterator[Check]:

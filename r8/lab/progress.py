@@ -7,6 +7,10 @@ import time
 from dataclasses import dataclass, field
 
 
+def _now() -> float:
+    return time.monotonic()
+
+
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     return f"{minutes}:{rest:02d}"
@@ -20,8 +24,8 @@ class Progress:
     estimate_s: float
     done: int = 0
     label: str = ""
-    _began: float = field(default_factory=time.monotonic)
-    _cell_began: float = field(default_factory=time.monotonic)
+    _began: float = field(default_factory=_now)
+    _cell_began: float = field(default_factory=_now)
 
     @property
     def eta_s(self) -> float:

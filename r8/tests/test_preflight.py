@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from r8.errors import SiteError
+from r8.lab.preflight import preflight, require_ready
+from r8.lab.site import Device, Engine, Host, LoadedSite, load_site
+
+REHEARSAL = Path(__file__).resolve().parents[2] / "data" / "sites" / "rehearsal.toml"
+SCENARIO = "r1-parallel-read"
+
+
+def _changed(loaded: LoadedSite, **fields: Any) -> LoadedSite:
+    return msgspec.structs.replace(loaded, site=msgspec.structs.replace(loaded.site, **fields))
+
+
+def _planned(loaded: LoadedSite, **fields: Any) -> LoadedSite:
+    plan = msgspec.structs.replace(loaded.site.scenarios[SCENARIO], **fields)
+    return _changed(loaded, scenarios={SCENARIO: plan})
+
+
+def _cluster(tmp_path: Path, **fields: Any) -> LoadedSite:
+    """The rehearsal's plan on a plain directory, as a cluster's site file would say it."""
+    device = Device(name="array", host="local", kv_dir=str(tmp_path), block_device="loop0")
+    loaded = load_site(REHEARSAL)
+    engine = Engine(host="local", command=("true",), python=("python3",))
+    return _changed(loaded, rehearsal=None, devices=(device,), engine=engine, **fields)
+
+
+def _failed(loaded: LoadedSite, runs_root: Path) -> dict[str, str]:
+    checks = preflight(loaded, SCENARIO, runs_root)
+    assert all(bool(one.next_step) != one.ok for one in checks)
+    return {one.name: one.saw for one in checks if not one.ok}
+
+
+def test_a_port_in_use_is_named_with_what_to_type(tmp_path: Path) -> None:
+    loaded = load_site(REHEARSAL)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        instance = msgspec.structs.replace(loaded.site.instances[0], port=port)
+        busy = _changed(loaded, instances=(instance,))
+        with pytest.raises(SiteError, match=f"port {port}.*ss -ltnp"):
+            require_ready(busy, SCENARIO, tmp_path)
+
+
+def test_too_few_flush_sessions_are_refused_with_the_arithmetic(tmp_path: Path) -> None:
+    failed = _failed(_planned(load_site(REHEARSAL), flush_sessions=1), tmp_path)
+    assert "103284736 bytes, DRAM tier 1073741824" in failed["flush"]
+
+
+def test_a_pool_larger_than_the_device_is_refused(tmp_path: Path) -> None:
+    big = _planned(_cluster(tmp_path), bytes_per_token=1 << 40)
+    assert "the pool needs" in _failed(big, tmp_path / "runs")["pool on array"]
+
+
+def test_a_missing_device_is_named(tmp_path: Path) -> None:
+    loaded = _cluster(tmp_path / "not-mounted")
+    assert "is not a directory" in _failed(loaded, tmp_path)["device array"]
+
+
+def test_evidence_on_the_kv_device_is_refused(tmp_path: Path) -> None:
+    assert "lies on a KV device" in _failed(_cluster(tmp_path), tmp_path / "runs")["run directory"]
+
+
+def test_an_engine_python_that_is_not_there_is_named(tmp_path: Path) -> None:
+    loaded = _cluster(tmp_path)
+    engine = msgspec.structs.replace(loaded.site.engine, python=("/no/such/python",))
+    assert "/no/such/python" in _failed(_changed(loaded, engine=engine), tmp_path)["engine python"]
+
+
+def test_a_python_without_a_known_lmcache_is_named(tmp_path: Path) -> None:
+    assert "LMCache" in _failed(_cluster(tmp_path), tmp_path)
+
+
+def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
+    loaded = _cluster(tmp_path, vars={"model_dir": str(tmp_path / "none")})
+    assert "is not a directory" in _failed(loaded, tmp_path)["model"]
+
+
+def test_a_scenario_the_site_does_not_have_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SiteError, match="r9-unknown"):
+        require_ready(load_site(REHEARSAL), "r9-unknown", tmp_path)
+
+
+def test_dropping_caches_without_the_right_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    loaded = _cluster(tmp_path)
+    assert "drop caches" in _failed(loaded, tmp_path)
+    sudo = Host(name="local", drop_caches=("sudo", "-n", "drop"))
+    assert "drop caches" not in _failed(_changed(loaded, hosts=(sudo,)), tmp_path)
