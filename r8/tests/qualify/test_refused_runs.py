@@ -1,0 +1,65 @@
+"""Real runs that must not count: the rule meant for the fault refuses them, with numbers."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from r8.evidence import Evidence, find_runs, read_run
+from r8.forensics_gate import not_held
+from r8.tests.qualify import rehearse
+
+pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
+
+TIMEOUT_S = 600.0
+
+
+def _run(tmp_path: Path, *pairs: tuple[str, str], runs_root: Path | None = None) -> str:
+    site = rehearse.changed_site(tmp_path, *pairs)
+    run = rehearse.start(
+        tmp_path, "--blocks", "1", "--arms", "patched", "--site", str(site), runs_root=runs_root
+    )
+    run.process.wait(timeout=TIMEOUT_S)
+    assert rehearse.wait_until_clean(run.runs_root) == []
+    return run.output()
+
+
+def _evidence(tmp_path: Path) -> Evidence:
+    (path,) = find_runs(tmp_path / "runs")
+    return read_run(path)
+
+
+def test_a_run_whose_page_cache_was_not_dropped_is_refused(tmp_path: Path) -> None:
+    output = _run(tmp_path, ('name = "local"', 'name = "local"\ndrop_caches = ["true"]'))
+    refused = {one.rule_id: one.arithmetic for one in not_held(_evidence(tmp_path))}
+    print(refused)
+    assert {"C3", "C4"} <= set(refused), output[-2000:]
+    assert "INVALID" in output or "C3" in output
+
+
+def test_a_run_whose_kv_lies_on_another_device_is_refused(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    output = _run(tmp_path, ("file://{kv_dir}", f"file://{elsewhere}"))
+    refused = {one.rule_id: one.arithmetic for one in not_held(_evidence(tmp_path))}
+    print(refused)
+    assert "C1" in refused or "C2" in refused, output[-2000:]
+    assert "C4" in refused
+
+
+def test_a_full_disk_ends_with_one_clear_line_and_keeps_what_was_written(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(small)], check=True, timeout=30
+    )
+    try:
+        output = _run(tmp_path, ("blocks = 3", "blocks = 3"), runs_root=small / "runs")
+        assert "Traceback" not in output
+        assert "No space" in output or "full" in output or "bytes free" in output
+        for path in find_runs(small / "runs"):
+            assert not read_run(path).run.complete
+    finally:
+        subprocess.run(["umount", str(small)], check=True, timeout=30)
