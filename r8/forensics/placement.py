@@ -42,14 +42,16 @@ def _files_on_device(case: Case) -> Check:
 
 def _directory_on_mount(case: Case) -> Check:
     run = case.run
-    mount = case.text(run.kv_device, "mount")
-    if mount is None:
+    mounts = case.text(run.kv_device, "mount")
+    if not mounts:
         return missing(
             f"no mount of {run.kv_device} in the topology", "The topology probe did not see it."
         )
+    directory = PurePosixPath(run.kv_dir)
     return Check(
-        arithmetic=f"KV directory {run.kv_dir} under mount {mount} of {run.kv_device}",
-        held=PurePosixPath(run.kv_dir).is_relative_to(mount),
+        # A device can be mounted at several places; the topology names them all.
+        arithmetic=f"KV directory {run.kv_dir} under mount {mounts} of {run.kv_device}",
+        held=any(directory.is_relative_to(mount) for mount in mounts.split(",")),
         otherwise="The KV directory lies outside the device's mount.",
     )
 

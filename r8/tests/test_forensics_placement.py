@@ -43,6 +43,15 @@ def test_c1_refutes_a_directory_outside_the_mount(tmp_path: Path) -> None:
     assert "KV directory /kvother under mount /kv of loop0 [refuted]" in found.arithmetic
 
 
+def test_c1_takes_any_of_several_mounts(tmp_path: Path) -> None:
+    def edit(tables: Tables) -> None:
+        for row in tables["probes"]:
+            if row["counter"] == "mount" and row["device"] == "loop0":
+                row["text"] = "/elsewhere,/kv"
+
+    assert findings(judged_run(tmp_path, SyntheticRun(), edit))["C1"].answer is Answer.HELD
+
+
 def test_c1_is_unknown_without_residency_or_topology_or_device(tmp_path: Path) -> None:
     def no_residency(tables: Tables) -> None:
         tables["residency"].clear()
