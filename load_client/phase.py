@@ -33,6 +33,7 @@ FLUSH_NS = 500_000_000
 _NS_PER_S = 1_000_000_000
 _PREFLIGHT_TIMEOUT_S = 10.0
 _NONCE_BYTES = 4
+_REASON_CHARACTERS = 300  # on one line of stderr; the row keeps more
 
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
@@ -42,6 +43,7 @@ class Summary:
     """What became of a phase: counts of outcomes and what a person should know."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    first_failure: str | None = None
     interrupted: bool = False
 
     @property
@@ -101,6 +103,8 @@ class Phase:
             self._closed(address, self._render(self._plan.sessions))
         counts = ", ".join(f"{n} {name}" for name, n in sorted(self._summary.outcomes.items()))
         self._progress.note(f"finished: {counts or 'nothing sent'}")
+        if self._summary.first_failure is not None:
+            self._progress.warn(f"first failure: {self._summary.first_failure}")
         return self._summary
 
     def _render(self, sessions: Sequence[int]) -> list[Connection]:
@@ -183,6 +187,10 @@ class Phase:
 
     def _account(self, requests: list[Row]) -> None:
         self._summary.outcomes.update(row["outcome"] for row in requests)
+        failed = next((row for row in requests if row["outcome"] != "ok"), None)
+        if failed is not None and self._summary.first_failure is None:
+            reason = " ".join(str(failed["error"])[:_REASON_CHARACTERS].split())
+            self._summary.first_failure = f"{failed['request_id']}: {reason}"
         for name, planned in (
             ("prompt_tokens", self._plan.prompt_tokens),
             ("output_tokens", self._plan.output_tokens),

@@ -149,6 +149,8 @@ def test_one_error_one_cut_one_hang_of_sixteen_are_three_rows_with_three_reasons
         code, stderr = command(tmp_path, faulty)
     found = by_session(tmp_path)
     assert (code, len(found), len(server.requests)) == (1, N, N), stderr
+    assert "finished: 1 cut, 1 http_error, 13 ok, 1 timeout" in stderr
+    assert "first failure: measure-e0-" in stderr
     bad = {session: row["outcome"] for session, row in found.items() if row["outcome"] != "ok"}
     assert bad == {3: "http_error", 7: "cut", 11: "timeout"}
     assert len({found[session]["error"] for session in bad}) == 3
