@@ -6,7 +6,7 @@ import json
 import random
 import signal
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +14,9 @@ from r8.errors import IncompleteRunError
 from r8.evidence import find_runs, read_run
 from r8.finalise import recover
 from r8.tests.qualify import rehearse
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
 

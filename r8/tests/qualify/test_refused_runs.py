@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from r8.evidence import Evidence, find_runs, read_run
 from r8.forensics_gate import not_held
 from r8.tests.qualify import rehearse
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
 
