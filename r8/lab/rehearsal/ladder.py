@@ -98,14 +98,14 @@ class ShapedDevice:
 def capabilities() -> tuple[Capability, ...]:
     """What this machine can do; looks, and changes nothing."""
     fuse_ready = os.access("/dev/fuse", os.R_OK | os.W_OK)
-    helper = os.geteuid() == 0 or shutil.which("fusermount3") is not None
+    may_mount_fuse = os.geteuid() == 0 or shutil.which("fusermount3") is not None
     xfs = shutil.which("mkfs.xfs") is not None
     drop = os.access("/proc/sys/vm/drop_caches", os.W_OK)
     return (
         Capability(name="root", present=_may_mount(), saw="CAP_SYS_ADMIN of this process"),
         Capability(
             name="fuse",
-            present=fuse_ready and helper,
+            present=fuse_ready and may_mount_fuse,
             saw="/dev/fuse and fusermount3; apt-get install fuse3",
         ),
         Capability(name="mfusepy", present=_has_mfusepy(), saw="libfuse3 and mfusepy"),
