@@ -14,6 +14,7 @@ from r8.report_tables import (
     calibration_table,
     certificate_table,
     finding_lines,
+    identity_table,
     markdown,
     number,
     raw_metric_table,
@@ -56,6 +57,7 @@ def report(
         "## Verdicts\n\n" + verdict_table(verdicts),
         "## Arms, block by block\n\n" + _balance_note(session.runs) + arms_table(session),
         _ratios(session),
+        _outputs(session),
         _certificate(session),
         "## Calibration\n\n" + calibration_table(session),
         _environment(session.runs),
@@ -159,6 +161,18 @@ def _interval(values: list[float]) -> str:
     if interval is None:
         return ""
     return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
+
+
+def _outputs(session: Session) -> str:
+    table = identity_table(session)
+    if not table:
+        return ""
+    return (
+        "## Are the tokens the same?\n\n"
+        "`populate` recomputes the prompts that `measure` reads back: measure against populate "
+        "says whether restored KV is right, measure against measure whether an arm changes a "
+        "token, populate against populate what recomputing alone repeats.\n\n" + table
+    )
 
 
 def _certificate(session: Session) -> str:

@@ -225,6 +225,19 @@ def calibration_table(session: Session) -> str:
     return markdown(rows, headers)
 
 
+def identity_table(session: Session) -> str:
+    """In how many sessions two computations of one block gave the same tokens; "" when none did."""
+    found = session.connection.execute(
+        "SELECT block, level, arm, phase, other_arm, other_phase, identical, n FROM identity "
+        "ORDER BY campaign_id, block, level, phase, arm, other_arm"
+    ).fetchall()
+    rows = [
+        [block, level, f"{arm} {phase}", f"{other} {other_phase}", f"{same} of {n}"]
+        for block, level, arm, phase, other, other_phase, same, n in found
+    ]
+    return markdown(rows, ["block", "level", "this", "against", "same tokens"]) if rows else ""
+
+
 def raw_metric_table(session: Session) -> str:
     """The rows behind the tables, as the shared SQL gave them, with every digit."""
     rows = []
