@@ -16,23 +16,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import duckdb
 from tabulate import tabulate
 
-from r8 import __version__, recover_verbs
+from r8 import __version__, recover_verbs, report_verbs
 from r8.claims import load_claims
 from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
-from r8.evidence import find_runs, read_run, read_runs
-from r8.evidence_manifest import MANIFEST
+from r8.evidence import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.explain import explain
 from r8.forensics_gate import refusals
 from r8.metrics import measure
-from r8.report import report
 from r8.report_tables import finding_table, measurement_table, summary
+from r8.runs_verbs import RUNS_ROOT, add_reference, add_runs, evidences, references
 from r8.verdict import exit_code, headline, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from r8.evidence import Evidence
 
 DOORS = """\
 four doors:
@@ -47,8 +45,8 @@ error, 5 nothing comparable was judged
 """
 LAB_MODULES = ("r8.lab.lab_verbs", "r8.lab.patch_verbs")
 LAB_VERBS = ("preflight", "status", "clean", "patch")
-RUNS_ROOT = Path("data/runs")
-REFERENCE_ROOT = Path(__file__).resolve().parent.parent / "data" / "reference"
+# Verbs that stand in modules of their own, in the order `r8 --help` lists them.
+VERB_MODULES = (report_verbs, recover_verbs)
 # What a shell reports for a process ended by SIGPIPE or SIGINT.
 EXIT_BROKEN_PIPE = 141
 EXIT_INTERRUPTED = 130
@@ -112,23 +110,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"r8 {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     _add_judge_verbs(verbs)
-    recover_verbs.add_verbs(verbs)
+    for module in VERB_MODULES:
+        module.add_verbs(verbs)
     _add_lab_verbs(verbs)
     return parser
 
 
 def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     verb = verbs.add_parser("judge", help="a verdict for every claim; owns the exit codes")
-    _add_runs(verb)
+    add_runs(verb)
     verb.add_argument("--json", action="store_true", help="every verdict in full")
-    _add_reference(verb)
+    add_reference(verb)
     verb.set_defaults(func=_judge)
-
-    verb = verbs.add_parser("report", help="the whole report as Markdown")
-    _add_runs(verb)
-    verb.add_argument("-o", "--out", type=Path, help="write here instead of standard output")
-    _add_reference(verb)
-    verb.set_defaults(func=_report)
 
     verb = verbs.add_parser("certificate", help="every rule of one run, with its arithmetic")
     verb.add_argument("run", type=Path, metavar="RUN")
@@ -140,28 +133,13 @@ def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser])
     verb.set_defaults(func=_explain)
 
     verb = verbs.add_parser("metrics", help="every metric, as the shared SQL gives it")
-    _add_runs(verb)
+    add_runs(verb)
     verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_metrics)
 
     verb = verbs.add_parser("runs", help="finished runs below a folder")
     verb.add_argument("root", type=Path, nargs="?", default=RUNS_ROOT, metavar="ROOT")
     verb.set_defaults(func=_runs)
-
-
-def _add_runs(verb: argparse.ArgumentParser) -> None:
-    words = "run directories, or folders with runs below"
-    verb.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=words)
-
-
-def _add_reference(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--reference",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="reference runs (default: data/reference of the checkout)",
-    )
 
 
 def _add_lab_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -189,47 +167,17 @@ def _needs_checkout(args: argparse.Namespace) -> int:
     )
 
 
-def _evidences(paths: Sequence[Path]) -> list[Evidence]:
-    """Runs named one by one, or all finished ones below a folder."""
-    found: list[Path] = []
-    for path in paths:
-        below = [] if (path / MANIFEST).is_file() else find_runs(path)
-        found += below or [path]
-    return read_runs(found)
-
-
-def _references(args: argparse.Namespace, judged: Sequence[Evidence]) -> list[Evidence]:
-    if args.reference:
-        return _evidences(args.reference)
-    if not REFERENCE_ROOT.is_dir():
-        return []
-    # Never against the same session: a campaign that is a reference is not its own judge.
-    campaigns = {one.run.campaign_id for one in judged}
-    runs = read_runs(find_runs(REFERENCE_ROOT))
-    return [one for one in runs if one.run.campaign_id not in campaigns]
-
-
 def _judge(args: argparse.Namespace) -> int:
-    evidences = _evidences(args.runs)
-    verdicts = judge(evidences, load_claims(), references=_references(args, evidences))
+    runs = evidences(args.runs)
+    verdicts = judge(runs, load_claims(), references=references(args.reference, runs))
     code = exit_code(verdicts)
     if args.json:
         rows = [dataclasses.asdict(verdict) for verdict in verdicts]
         _print_json({"exit_code": code, "verdicts": rows})
     else:
-        print(summary(evidences, verdicts))
+        print(summary(runs, verdicts))
         print(f"{headline(verdicts)}; exit code {code}")
     return code
-
-
-def _report(args: argparse.Namespace) -> int:
-    evidences = _evidences(args.runs)
-    text = report(evidences, load_claims(), references=_references(args, evidences))
-    if args.out is None:
-        print(text, end="")
-    else:
-        args.out.write_text(text, encoding="utf-8")
-    return 0
 
 
 def _certificate(args: argparse.Namespace) -> int:
@@ -251,7 +199,7 @@ def _explain(args: argparse.Namespace) -> int:
 
 
 def _metrics(args: argparse.Namespace) -> int:
-    found = measure(_evidences(args.runs))
+    found = measure(evidences(args.runs))
     if args.json:
         _print_json([dataclasses.asdict(one) for one in found])
         return 0

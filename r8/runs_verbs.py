@@ -1,0 +1,56 @@
+"""What verbs share that take runs: directories, folders with runs below, sealed bundles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from r8.evidence import find_runs, read_runs
+from r8.evidence_manifest import MANIFEST
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from r8.evidence import Evidence
+
+RUNS_ROOT = Path("data/runs")
+REFERENCE_ROOT = Path(__file__).resolve().parent.parent / "data" / "reference"
+
+
+def add_runs(verb: argparse.ArgumentParser) -> None:
+    """The positional argument RUN..."""
+    words = "run directories, or folders with runs below"
+    verb.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=words)
+
+
+def add_reference(verb: argparse.ArgumentParser) -> None:
+    """The option --reference DIR, which may be repeated."""
+    verb.add_argument(
+        "--reference",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="reference runs (default: data/reference of the checkout)",
+    )
+
+
+def evidences(paths: Sequence[Path]) -> list[Evidence]:
+    """Runs named one by one, or all finished ones below a folder."""
+    found: list[Path] = []
+    for path in paths:
+        below = [] if (path / MANIFEST).is_file() else find_runs(path)
+        found += below or [path]
+    return read_runs(found)
+
+
+def references(named: Sequence[Path] | None, judged: Sequence[Evidence]) -> list[Evidence]:
+    """The reference runs of `--reference`, or those of the checkout."""
+    if named:
+        return evidences(named)
+    if not REFERENCE_ROOT.is_dir():
+        return []
+    # Never against the same session: a campaign that is a reference is not its own judge.
+    campaigns = {one.run.campaign_id for one in judged}
+    runs = read_runs(find_runs(REFERENCE_ROOT))
+    return [one for one in runs if one.run.campaign_id not in campaigns]
