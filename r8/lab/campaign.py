@@ -81,6 +81,7 @@ class Campaign:
             drop_command=self.ground.drop_command(arm),
             block_devices=self.ground.block_devices(),
             calibration=(*self.ground.calibration(arm), self._client_row(concurrency)),
+            ground=self.ground.facts(arm),
             say=self.progress.say,
         )
         path = run_cell(context, run, arm)

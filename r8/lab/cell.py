@@ -55,6 +55,7 @@ class CellContext:
     drop_command: list[str]
     block_devices: tuple[str, ...]
     calibration: tuple[dict[str, Any], ...]
+    ground: dict[str, Any]  # what the devices are, for the record
     say: Callable[[str], None]
 
 
@@ -81,6 +82,7 @@ def run_cell(context: CellContext, run: Run, arm: Arm) -> Path:
 
     """
     recording = Recording.begin(context.runs_root, run, context.site_text)
+    recording.event("ground", **context.ground)
     kv_dir = Path(run.kv_dir)
     cell = _Cell(context=context, run=run, arm=arm, recording=recording, engines=[], kv_dir=kv_dir)
     try:
@@ -223,7 +225,7 @@ def _load(cell: _Cell, phase: Phase, sessions: list[int]) -> None:
             "concurrency": min(concurrency, len(sessions)),
             "sessions": sessions,
             "seed": cell.run.seed,
-            "prompt_tokens": plan.prompt_tokens,
+            "prompt_tokens": _prompt_tokens(plan, phase),
             # Populating recomputes the same prompts: a cold read must repeat its tokens.
             "output_tokens": plan.output_tokens if burst or phase is Phase.POPULATE else 1,
             "vocab": list(plan.vocab),
@@ -239,6 +241,11 @@ def _load(cell: _Cell, phase: Phase, sessions: list[int]) -> None:
         time.sleep(SETTLE_S)
     else:
         cell.stored_sessions += len(sessions)
+
+
+def _prompt_tokens(plan: Plan, phase: Phase) -> int:
+    """Rewarming must not store KV: its write-back would fall into the measured window."""
+    return plan.chunk_tokens // 2 if phase is Phase.REWARM else plan.prompt_tokens
 
 
 def _kv_state(kv_dir: Path) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,12 @@ class Ground:
         """Latency a request that the device is shaped to; None where it is not shaped."""
         control = self.controls.get(device)
         return None if control is None else s_from_ns(control.shape().read_latency_ns)
+
+    def facts(self, arm: Arm) -> dict[str, Any]:
+        """What this ground is, for the record of a run."""
+        control = self.controls.get(arm.device)
+        shape = None if control is None else asdict(control.shape())
+        return {"rung": self.rung, "note": self.note, "device": arm.device, "shape": shape}
 
     def calibration(self, arm: Arm) -> tuple[dict[str, Any], ...]:
         """Calibration rows of the arm's device."""
