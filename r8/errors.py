@@ -8,7 +8,8 @@
     ├── InstrumentError          the load client or a probe failed as a process
     ├── EvidenceError            a run directory cannot be trusted            (exit code 3)
     │   ├── IncompleteRunError   it was never finalised
-    │   └── TamperedRunError     a file differs from its manifest
+    │   ├── TamperedRunError     a file differs from its manifest
+    │   └── BundleError          a sealed bundle is not what its seal says
     └── MetricError              a metric was asked of rows that cannot support it (exit code 3)
 
 Each message says what happened, where, and what to type next: `what`, `where` and `next_step` are
@@ -70,6 +71,10 @@ class IncompleteRunError(EvidenceError):
 
 class TamperedRunError(EvidenceError):
     """A file of a run directory differs from its manifest."""
+
+
+class BundleError(EvidenceError):
+    """A sealed bundle is not what its seal says."""
 
 
 class MetricError(R8Error):

@@ -82,6 +82,11 @@ class Campaign:
             block_devices=self.ground.block_devices(),
             calibration=(*self.ground.calibration(arm), self._client_row(concurrency)),
             ground=self.ground.facts(arm),
+            campaign={
+                "arms": sorted({one.arm for one in self.steps}),
+                "levels": list(self.plan.concurrency),
+                "blocks": 1 + max(one.block for one in self.steps),
+            },
             say=self.progress.say,
         )
         path = run_cell(context, run, arm)

@@ -55,6 +55,7 @@ class CellContext:
     drop_command: list[str]
     block_devices: tuple[str, ...]
     calibration: tuple[dict[str, Any], ...]
+    campaign: dict[str, object]  # arms, levels and blocks the campaign set out to run
     ground: dict[str, Any]  # what the devices are, for the record
     say: Callable[[str], None]
 
@@ -81,7 +82,7 @@ def run_cell(context: CellContext, run: Run, arm: Arm) -> Path:
         R8Error: something failed; what was recorded until then is kept as an incomplete run.
 
     """
-    recording = Recording.begin(context.runs_root, run, context.site_text)
+    recording = Recording.begin(context.runs_root, run, context.site_text, **context.campaign)
     recording.event("ground", **context.ground)
     kv_dir = Path(run.kv_dir)
     cell = _Cell(context=context, run=run, arm=arm, recording=recording, engines=[], kv_dir=kv_dir)

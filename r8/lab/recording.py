@@ -28,14 +28,18 @@ class Recording:
     _journals: dict[str, Journal] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, root: Path, run: Run, site_text: str) -> Recording:
-        """Make the directory, write the plan into it, and keep the site file as used."""
+    def begin(cls, root: Path, run: Run, site_text: str, **campaign: object) -> Recording:
+        """Make the directory, write the plan into it, and keep the site file as used.
+
+        `campaign` is what the whole campaign set out to run: whoever verifies a bundle later can
+        name a cell that was left out.
+        """
         directory = root / run.scenario / f"{run.run_id}.partial"
         (directory / RAW).mkdir(parents=True)
         (directory / RAW / "site.toml").write_text(site_text)
         recording = cls(run=run, directory=directory)
         recording.update(run)
-        recording.event("run_begin")
+        recording.event("run_begin", **campaign)
         return recording
 
     def update(self, run: Run) -> None:
