@@ -16,6 +16,7 @@ GROUND = {"errors", "units"}
 RECORDS = GROUND | {"model", "schema", "resources"}
 EVIDENCE = RECORDS | {"journal", "enginelog", "finalise", "evidence", "database"}
 JUDGE_READS = EVIDENCE | {"metrics", "intervals", "forensics", "claims"}
+PUBLISHED = {"arithmetic", "ledger", "audit"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
@@ -33,6 +34,12 @@ ALLOWED: dict[str, set[str]] = {
     "claims": RECORDS,
     "verdict": JUDGE_READS,
     "report": JUDGE_READS | {"verdict"},
+    "arithmetic": GROUND,
+    "ledger": RECORDS | {"arithmetic"},
+    "audit": RECORDS | {"arithmetic", "ledger"},
+    "checklist": RECORDS | PUBLISHED,
+    "diff": JUDGE_READS | PUBLISHED | {"verdict"},
+    "gates": JUDGE_READS | PUBLISHED | {"verdict", "diff"},
     "lab": EVIDENCE - {"database"},
 }
 DOORS = {"cli", "__main__", "scenarios"}
