@@ -1,15 +1,19 @@
-"""The command line: `record`, `residency`, `evict`, `topology`, `status`."""
+"""The command line: `record`, `residency`, `evict`, `topology`, `status`, `environment`, `read`."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .environment import capture, differences, load_capture
+from .environment import summary as environment_summary
 from .errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USAGE, ProbeError
 from .journal import Journal
+from .known_read import known_read
 from .place import place_of
 from .plan import Plan, load_plan
 from .record import record
@@ -51,7 +55,18 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--dir", type=Path, help="directory to try residency in (default: temp)")
     verb.add_argument("--metrics", help="URL of an engine's /metrics to try")
     verb.add_argument("--json", action="store_true", help="JSON instead of a table")
+    _context_parsers(verbs)
     return parser
+
+
+def _context_parsers(verbs: Any) -> None:
+    verb = verbs.add_parser("environment", help="what this host is like, or what changed")
+    verb.add_argument("--out", type=Path, help="write a capture to this new file")
+    verb.add_argument("--diff", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
+    verb.add_argument("--identify", action="store_true", help="serials and names as they are")
+    verb = verbs.add_parser("read", help="read a known number of bytes with O_DIRECT")
+    verb.add_argument("--path", type=Path, required=True, help="file or block device")
+    verb.add_argument("--bytes", type=int, required=True, dest="size_bytes")
 
 
 def _record_parser(verb: argparse.ArgumentParser) -> None:
@@ -64,7 +79,9 @@ def _record_parser(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--engine", type=_pairs, action="append", metavar="INSTANCE=PID")
     verb.add_argument("--metrics", type=_pairs, action="append", metavar="INSTANCE=URL")
     verb.add_argument("--rate", type=_pairs, action="append", metavar="PROBE=HZ")
-    verb.add_argument("--iostat", action=argparse.BooleanOptionalAction, default=None)
+    verb.add_argument("--nics", metavar="NAME[,NAME..]", help="network interfaces")
+    for flag in ("--iostat", "--gpu", "--nvme"):
+        verb.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
 
 
 def _number(text: str) -> int | float | str:
@@ -77,7 +94,9 @@ def _number(text: str) -> int | float | str:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    flags: dict[str, Any] = {"host": args.host, "iostat": args.iostat}
+    flags: dict[str, Any] = {key: getattr(args, key) for key in ("host", "iostat", "gpu", "nvme")}
+    if args.nics is not None:
+        flags["nics"] = args.nics.split(",")
     if args.block_devices is not None:
         flags["block_devices"] = args.block_devices.split(",")
     if args.engine:
@@ -124,12 +143,43 @@ def _status(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _environment(args: argparse.Namespace) -> int:
+    if args.diff:
+        before, after = (load_capture(path) for path in args.diff)
+        found = [one.row() for one in differences(before, after)]
+        print(json.dumps(found, indent=2))
+        return EXIT_INCOMPLETE if found else EXIT_OK
+    if args.out is None:
+        raise ProbeError(
+            "nowhere to write the capture", where="environment", next_step="give --out or --diff"
+        )
+    taken = capture(identify=args.identify)
+    try:
+        with args.out.open("x", encoding="utf-8") as file:
+            json.dump(taken, file, indent=1, sort_keys=True)
+    except OSError as error:
+        raise ProbeError(
+            f"cannot write the capture: {error.strerror}",
+            where=str(args.out),
+            next_step="give --out a new file in a directory that exists",
+        ) from error
+    print(json.dumps(environment_summary(taken)))
+    return EXIT_OK
+
+
+def _read(args: argparse.Namespace) -> int:
+    print(json.dumps(asdict(known_read(args.path, args.size_bytes))))
+    return EXIT_OK
+
+
 _VERBS = {
     "record": _record,
     "residency": _residency,
     "evict": _evict,
     "topology": _topology,
     "status": _status,
+    "environment": _environment,
+    "read": _read,
 }
 
 

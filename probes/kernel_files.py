@@ -22,6 +22,15 @@ def read_whole(path: str) -> bytes:
         os.close(fd)
 
 
+def names_in(directory: str) -> list[str]:
+    """Names in a directory of the kernel, sorted; none when it cannot be listed."""
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries)
+    except OSError:
+        return []
+
+
 def counter_of(text: bytes | None, scale: int = 1) -> int | None:
     """An unsigned integer times `scale`; None for anything that is not one or exceeds 64 bits.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Counters of disks are what certificates rest on; the rest is context and may be coarser.
 DEFAULT_RATES_HZ = {"disk": 10.0, "process": 2.0, "host": 1.0, "engine": 1.0, "topology": 0.2}
+DEFAULT_RATES_HZ |= {"nvme": 2.0, "nic": 1.0, "gpu": 1.0}
 # Beyond this the sampler would disturb what it watches.
 MAX_RATE_HZ = 100.0
 # Slower than this a probe would not be seen to have stopped.
@@ -33,6 +34,9 @@ class Plan:
     metrics: dict[str, str] = field(default_factory=dict)  # instance -> URL of /metrics
     rates_hz: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_RATES_HZ))
     iostat: bool = True
+    nics: tuple[str, ...] = ()  # network interfaces, with the RDMA ports on them
+    gpu: bool = True  # look for GPUs; a host without says so once
+    nvme: bool = True  # controller states; likewise
 
     def with_overrides(self, values: dict[str, Any], where: str) -> Plan:
         """This plan with the given keys replaced; rates are merged with the present ones."""
@@ -118,10 +122,19 @@ def _rates_hz(value: object, where: str) -> dict[str, float]:
     return {name: float(rate) for name, rate in value.items()}
 
 
-def _iostat(value: object, where: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise _refused(f"iostat is {value!r}", where, "give true or false")
+def _nics(value: object, where: str) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(name, str) and name for name in value):
+        return tuple(dict.fromkeys(value))
+    raise _refused(f"nics is {value!r}", where, 'give interface names: ["ens1f0np0"]')
+
+
+def _flag(key: str) -> Callable[[object, str], bool]:
+    def check(value: object, where: str) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise _refused(f"{key} is {value!r}", where, "give true or false")
+
+    return check
 
 
 _CHECKS: dict[str, Callable[[object, str], Any]] = {
@@ -130,6 +143,9 @@ _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "engines": _engines,
     "metrics": _metrics,
     "rates_hz": _rates_hz,
-    "iostat": _iostat,
+    "iostat": _flag("iostat"),
+    "nics": _nics,
+    "gpu": _flag("gpu"),
+    "nvme": _flag("nvme"),
 }
 _KEYS = ", ".join(_CHECKS)

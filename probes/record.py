@@ -26,9 +26,12 @@ from . import __version__
 from .disk import DiskProbe, TopologyProbe, WatchedDevices
 from .engine import EngineProbe
 from .errors import EXIT_OK, ProbeError
+from .gpu import GpuProbe
 from .host import HostProbe
 from .iostat import IostatWitness
 from .journal import Encoder, Journal
+from .nic import NicProbe
+from .nvme import NvmeProbe
 from .process import ProcessProbe
 from .readings import Reading, Sample, Stopwatch
 from .schedule import NS_PER_S, Scheduler, Task
@@ -58,6 +61,7 @@ def _task(
 def _main_tasks(plan: Plan, proc_root: Path, sys_root: Path) -> list[Task]:
     """The tasks of the sampling thread, the one that must not be late first."""
     tasks: list[Task] = []
+    watched: WatchedDevices | None = None
     if plan.block_devices:
         watched = WatchedDevices(plan.block_devices, Sysfs(sys_root, proc_root))
         # Resolved before the first sample, so that the layers below are in it. When that fails,
@@ -70,6 +74,12 @@ def _main_tasks(plan: Plan, proc_root: Path, sys_root: Path) -> list[Task]:
     if plan.engines:
         process = ProcessProbe(plan.engines, proc_root)
         tasks.append(_task(plan, process.name, process.sample))
+    if plan.nics:
+        nic = NicProbe(plan.nics, sys_root)
+        tasks.append(_task(plan, nic.name, nic.sample))
+    if plan.nvme:
+        nvme = NvmeProbe(watched, sys_root)
+        tasks.append(_task(plan, nvme.name, nvme.sample))
     host = HostProbe(proc_root)
     tasks.append(_task(plan, host.name, host.sample))
     return tasks
@@ -152,6 +162,10 @@ class Recorder:
             probe = EngineProbe(instance, url)
             name = f"engine:{instance}"
             groups.append([_task(self._plan, probe.name, probe.sample, name)])
+        if self._plan.gpu:
+            # A thread of its own: a driver that wakes a sleeping card holds its reader up.
+            gpu = GpuProbe()
+            groups.append([_task(self._plan, gpu.name, gpu.sample)])
         every = [task for group in groups for task in group]
         own = SelfProbe(every)
         tasks.append(Task(name=own.name, period_ns=NS_PER_S, sample=own.sample))

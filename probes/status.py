@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING
 from .diskstats import COUNTERS, parse_diskstats
 from .engine import EngineProbe
 from .errors import reason_of
+from .gpu import GpuProbe
 from .host import HostProbe
 from .iostat import iostat_version
-from .kernel_files import read_whole
+from .kernel_files import names_in, read_whole
+from .nic import NicProbe, rdma_ports
+from .nvme import NvmeProbe
 from .pagecache import choose_method
 from .process import parse_io
 from .topology import Sysfs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_NET, _RDMA = "/sys/class/net", "/sys/class/infiniband"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,36 @@ def _engine(url: str | None) -> Status:
     return Status(probe="engine", works="yes", detail=f"{len(readings) - 1} series at {url}")
 
 
+def _nvme() -> Status:
+    samples = NvmeProbe(None, Path("/sys")).sample()
+    readings = [reading for sample in samples for reading in sample.readings]
+    states = [reading for reading in readings if reading.counter == "state"]
+    if not states:
+        return Status(probe="nvme", works="no", detail=readings[0].reason or "absent")
+    shown = ", ".join(f"{one.device} {one.text or one.reason}" for one in states)
+    return Status(probe="nvme", works="yes", detail=shown)
+
+
+def _nic() -> Status:
+    names = [name for name in names_in("/sys/class/net") if name != "lo"]
+    ports = [port for name in names for port in rdma_ports(_RDMA, _NET, name)]
+    probe = NicProbe(tuple(names), Path("/sys"))
+    with closing(probe):
+        readings = [reading for sample in probe.sample() for reading in sample.readings]
+    driver = {one.device for one in readings if one.counter.startswith("ethtool.")}
+    detail = f"{', '.join(names) or 'no interface'}; driver statistics of {len(driver)}; "
+    detail += f"RDMA ports: {', '.join(ports) or 'absent'}"
+    return Status(probe="nic", works="yes" if names else "no", detail=detail)
+
+
+def _gpu() -> Status:
+    readings = [reading for sample in GpuProbe().sample() for reading in sample.readings]
+    cards = sorted({one.device for one in readings if one.value is not None})
+    lost = [f"{one.device}: {one.reason}" for one in readings if one.reason and not cards]
+    works = "yes" if cards else "no"
+    return Status(probe="gpu", works=works, detail=", ".join(cards) or "; ".join(lost))
+
+
 def status(directory: Path | None, metrics_url: str | None) -> list[Status]:
     """Try every probe once; none of them can stop the others."""
     place = directory or Path(tempfile.gettempdir())
@@ -118,6 +153,9 @@ def status(directory: Path | None, metrics_url: str | None) -> list[Status]:
         "iostat": _iostat,
         "residency": lambda: _residency(place),
         "engine": lambda: _engine(metrics_url),
+        "nvme": _nvme,
+        "nic": _nic,
+        "gpu": _gpu,
     }
     found = []
     for name, attempt in tries.items():

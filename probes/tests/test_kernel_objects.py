@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from probes.disk import DiskProbe, TopologyProbe, WatchedDevices
+from probes.known_read import known_read
 from probes.place import place_of
 from probes.residency import evict_all, measure
 from probes.topology import Sysfs
@@ -137,3 +138,15 @@ def test_an_evicted_file_is_read_again_from_the_very_device_its_row_names(
     assert read_bytes() == 4 << 20
     row = next(measure(place / "kv", "after_read", sysfs=Sysfs()))
     assert row.resident_bytes == 4 << 20
+
+
+@pytest.mark.root
+def test_a_known_read_of_a_device_is_what_the_device_counts(loop: Callable[[], str]) -> None:
+    path = loop()
+    name = Path(path).name
+    watched = WatchedDevices((name,), Sysfs())
+    watched.resolve()
+    probe = DiskProbe(watched, Path("/proc"))
+    before = _read_sectors(probe, name)
+    assert known_read(Path(path), 8 << 20).read_bytes == 8 << 20
+    assert _read_sectors(probe, name) - before == (8 << 20) // 512

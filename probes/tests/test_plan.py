@@ -45,10 +45,12 @@ def test_a_plan_keeps_what_it_says_and_the_defaults_for_the_rest(tmp_path: Path)
         ({"engines": {"a": 0}}, "engines is"),
         ({"metrics": {"a": "127.0.0.1:8000"}}, "metrics is"),
         ({"metrics": {"a": "http://h:port/"}}, "metrics is"),
-        ({"rates_hz": {"gpu": 1}}, "rates_hz names no probe 'gpu'"),
+        ({"rates_hz": {"tpu": 1}}, "rates_hz names no probe 'tpu'"),
         ({"rates_hz": {"disk": 0}}, "rates_hz of disk is 0"),
         ({"rates_hz": {"disk": 1e9}}, "rates_hz of disk"),
         ({"iostat": 1}, "iostat is 1"),
+        ({"nics": "eth0"}, "nics is 'eth0'"),
+        ({"gpu": None}, "gpu is None"),
     ],
 )
 def test_a_plan_nobody_could_record_is_refused_by_the_key_that_is_wrong(
@@ -118,6 +120,7 @@ def test_status_names_every_probe_and_gives_each_a_reason_or_a_yes(
     assert main(["status", "--json", "--dir", str(tmp_path)]) == 0
     rows = json.loads(capsys.readouterr().out)
     names = ["disk", "topology", "process", "host", "iostat", "residency", "engine"]
+    names += ["nvme", "nic", "gpu"]
     assert [row["probe"] for row in rows] == names
     assert all(row["works"] in {"yes", "no", "partly", "-"} and row["detail"] for row in rows)
     assert main(["status", "--metrics", "http://127.0.0.1:1/metrics", "--dir", "/nothing"]) == 0
