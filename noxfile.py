@@ -11,6 +11,8 @@ nox.options.reuse_existing_virtualenvs = True
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 JUDGE = PYPROJECT["project"]["dependencies"]
+# -s: the progress of a long run belongs on the screen. pytest-benchmark shows the stopwatch only.
+SCENARIO = ["pytest", "-s", "-q", "--benchmark-columns=max", "--benchmark-sort=name"]
 LAB = [*JUDGE, *nox.project.dependency_groups(PYPROJECT, "lab")]
 
 
@@ -41,14 +43,14 @@ def stack(session: nox.Session) -> None:
 def reproduce_r1(session: nox.Session) -> None:
     """R1, the parallel-read patch: measure, prove, judge. Without --site: the rehearsal."""
     session.install(*LAB)
-    session.run("pytest", "-s", "-q", "r8/scenarios/test_r1_parallel_read.py", *session.posargs)
+    session.run(*SCENARIO, "r8/scenarios/test_r1_parallel_read.py", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
     """Component benches: the LMCache disk backend beside fio, on a shaped device and unshaped."""
     session.install(*LAB)
-    session.run("pytest", "-s", "-q", "r8/scenarios/test_bench_component.py", *session.posargs)
+    session.run(*SCENARIO, "r8/scenarios/test_bench_component.py", *session.posargs)
 
 
 @nox.session

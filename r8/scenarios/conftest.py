@@ -142,9 +142,9 @@ def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
         yield opened
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     """The last line of a reproduction: what it came to, and the code `r8 judge` gives it."""
-    ended = terminalreporter.config.stash[SESSION]
-    terminalreporter.section("R8")
-    terminalreporter.write_line(f"{ended.outcome}  (r8 judge: exit code {ended.exit_code})")
-    sys.stdout.flush()
+    ended = config.stash.get(SESSION, None)
+    if ended is not None and ended.run_paths:
+        print(f"\nR8: {ended.outcome} (r8 judge: exit code {ended.exit_code})")
+        sys.stdout.flush()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from r8 import claims, forensics_gate, report_tables, verdict
 from r8.evidence import read_run
+from r8.scenarios.ending import write_report
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -40,6 +41,7 @@ def test_verdicts(session: Session) -> None:
     runs = [read_run(path) for path in session.run_paths]
     verdicts = verdict.judge(runs, claims.load_claims(SCENARIO))
     print(report_tables.summary(runs, verdicts))
+    print(f"\nreport: {write_report(session, runs, SCENARIO)}")
     session.exit_code = verdict.exit_code(verdicts)
     session.outcome = verdict.headline(verdicts)
     assert session.exit_code in session.accepted, session.outcome
