@@ -72,3 +72,26 @@ def in_fault(root: Path) -> Path:
         if name.startswith("nvme"):
             write(root / "class/nvme" / name / "state", state)
     return root
+
+
+AMD_ADDRESS = "0000:0c:00.0"
+
+
+def amd_tree(root: Path) -> Path:
+    """One card as amdgpu's sysfs ABI describes it; made up, no AMD card was at hand."""
+    card = root / "bus/pci/drivers/amdgpu" / AMD_ADDRESS
+    files = {
+        "mem_info_vram_used": "296747008",
+        "mem_info_vram_total": "206141652992",
+        "mem_info_gtt_used": "15000000",
+        "gpu_busy_percent": "0",
+        "hwmon/hwmon3/power1_input": "148000000",
+        "hwmon/hwmon3/temp2_label": "junction",
+        "hwmon/hwmon3/temp2_input": "37000",
+        "hwmon/hwmon3/temp3_label": "mem",
+        "hwmon/hwmon3/temp3_input": "31000",
+    }
+    for name, text in files.items():
+        write(card / name, text)
+    write(card.parent / "bind", "")
+    return root

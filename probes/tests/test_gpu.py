@@ -8,36 +8,13 @@ from typing import TYPE_CHECKING, Any
 from probes.gpu import GpuProbe, find_amd_cards
 from probes.gpu_nvml import open_nvml
 from probes.gpu_snapshot import memory_in_use, take_snapshots
+from probes.tests.kernel_trees import AMD_ADDRESS, amd_tree
 from probes.tool import ToolRun, run_tool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from probes.readings import Reading
-
-ADDRESS = "0000:0c:00.0"
-
-
-def amd_sysfs(root: Path) -> Path:
-    """One card as amdgpu's sysfs ABI describes it; values made up."""
-    card = root / "bus" / "pci" / "drivers" / "amdgpu" / ADDRESS
-    sensors = card / "hwmon" / "hwmon3"
-    sensors.mkdir(parents=True)
-    files = {
-        card / "mem_info_vram_used": "296747008",
-        card / "mem_info_vram_total": "206141652992",
-        card / "mem_info_gtt_used": "15000000",
-        card / "gpu_busy_percent": "0",
-        sensors / "power1_input": "148000000",
-        sensors / "temp2_label": "junction",
-        sensors / "temp2_input": "37000",
-        sensors / "temp3_label": "mem",
-        sensors / "temp3_input": "31000",
-    }
-    for path, text in files.items():
-        path.write_text(text + "\n")
-    (card.parent / "bind").write_text("")
-    return root
 
 
 def rows(probe: GpuProbe) -> dict[tuple[str, str], Reading]:
@@ -54,12 +31,12 @@ def no_nvml() -> Any:
 def test_every_file_of_a_card_is_a_row_with_its_unit_and_a_missing_one_a_reason(
     tmp_path: Path,
 ) -> None:
-    found = rows(GpuProbe(amd_sysfs(tmp_path), no_nvml()))
-    assert found[ADDRESS, "vram_used_bytes"].value == 296747008
-    assert found[ADDRESS, "power_input_uw"].value == 148_000_000
-    assert found[ADDRESS, "temp_junction_millicelsius"].value == 37_000
-    assert found[ADDRESS, "gpu_busy_percent"].value == 0
-    assert (found[ADDRESS, "mem_busy_percent"].reason or "").startswith("absent")
+    found = rows(GpuProbe(amd_tree(tmp_path), no_nvml()))
+    assert found[AMD_ADDRESS, "vram_used_bytes"].value == 296747008
+    assert found[AMD_ADDRESS, "power_input_uw"].value == 148_000_000
+    assert found[AMD_ADDRESS, "temp_junction_millicelsius"].value == 37_000
+    assert found[AMD_ADDRESS, "gpu_busy_percent"].value == 0
+    assert (found[AMD_ADDRESS, "mem_busy_percent"].reason or "").startswith("absent")
     assert found["nvml", "cards"].reason == "absent: nvidia-ml-py is not installed"
 
 
@@ -70,10 +47,10 @@ def test_a_host_without_a_card_says_so_once(tmp_path: Path) -> None:
 
 
 def test_a_file_with_words_in_it_is_a_reason_and_not_0(tmp_path: Path) -> None:
-    root = amd_sysfs(tmp_path)
-    card = root / "bus" / "pci" / "drivers" / "amdgpu" / ADDRESS
+    root = amd_tree(tmp_path)
+    card = root / "bus" / "pci" / "drivers" / "amdgpu" / AMD_ADDRESS
     (card / "mem_info_vram_used").write_text("busy\n")
-    found = rows(GpuProbe(root, no_nvml()))[ADDRESS, "vram_used_bytes"]
+    found = rows(GpuProbe(root, no_nvml()))[AMD_ADDRESS, "vram_used_bytes"]
     assert (found.value, found.reason) == (None, "failed: 'busy' is no counter")
 
 
@@ -139,6 +116,6 @@ def test_snapshots_keep_the_raw_text_of_every_tool_and_count_each_card_once(
     (card,) = memory_in_use(found, tmp_path)
     assert card["vram_used_bytes"] == 2 << 20
     assert card["vram_total_bytes"] is None
-    (card,) = memory_in_use(found, amd_sysfs(tmp_path))
+    (card,) = memory_in_use(found, amd_tree(tmp_path))
     assert (card["source"], card["vram_used_bytes"]) == ("amdgpu sysfs", 296747008)
     assert len(find_amd_cards(tmp_path)) == 1
