@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import duckdb
 from tabulate import tabulate
 
-from r8 import __version__, recover_verbs, report_verbs
+from r8 import __version__, recover_verbs, report_verbs, seal_verbs
 from r8.claims import load_claims
 from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
 from r8.evidence import find_runs, read_run
@@ -46,7 +46,7 @@ error, 5 nothing comparable was judged
 LAB_MODULES = ("r8.lab.lab_verbs", "r8.lab.patch_verbs")
 LAB_VERBS = ("preflight", "status", "clean", "patch")
 # Verbs that stand in modules of their own, in the order `r8 --help` lists them.
-VERB_MODULES = (report_verbs, recover_verbs)
+VERB_MODULES = (report_verbs, seal_verbs, recover_verbs)
 # What a shell reports for a process ended by SIGPIPE or SIGINT.
 EXIT_BROKEN_PIPE = 141
 EXIT_INTERRUPTED = 130

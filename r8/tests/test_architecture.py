@@ -40,6 +40,10 @@ ALLOWED: dict[str, set[str]] = {
     "checklist": RECORDS | PUBLISHED,
     "diff": JUDGE_READS | PUBLISHED | {"verdict"},
     "gates": JUDGE_READS | PUBLISHED | {"verdict", "diff"},
+    "seal": JUDGE_READS | {"verdict"},
+    "verify": JUDGE_READS | {"verdict", "seal"},
+    "console": RECORDS,
+    "doors": GROUND,
     "lab": EVIDENCE - {"database"},
 }
 DOORS = {"cli", "__main__", "scenarios"}
@@ -99,6 +103,33 @@ def test_modules_of_r8_import_one_way(path: Path) -> None:
     if room in DOORS or (path.name == "__init__.py" and room == "__init__"):
         return
     assert breaches(room, path.read_text()) == set()
+
+
+# What reads a clock, starts a process or opens a connection; only `lab` and `doors` may.
+WORLDLY = {"subprocess", "socket", "ssl", "urllib", "http", "ftplib", "time", "datetime", "asyncio"}
+
+
+def worldly(source: str) -> set[str]:
+    """Modules that a module's text imports and that reach beyond files."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names} & WORLDLY
+
+
+@pytest.mark.parametrize("path", _modules("r8"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_judge_has_no_network_no_subprocess_and_no_clock(path: Path) -> None:
+    room = _room(path)
+    # A journal is written by the lab; how long its rows wait for the disk is its own business.
+    if room not in {"lab", "doors", "scenarios", "journal"}:
+        assert worldly(path.read_text()) == set()
+
+
+def test_a_judge_that_asks_the_network_would_be_seen() -> None:
+    assert worldly("import urllib.request\nfrom time import time\n") == {"urllib", "time"}
 
 
 @pytest.mark.parametrize("folder", ["load_client", "probes"])
