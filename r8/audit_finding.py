@@ -114,11 +114,11 @@ def digits(value: Fraction, step: Fraction | None) -> str:
 
 
 def span(enclosure: Enclosure, unit: str) -> str:
-    """An enclosure in seconds, bytes or yuan, shown in `unit`: `low to high unit`."""
+    """An enclosure in seconds, bytes or yuan, shown in `unit`: `low..high unit`."""
     scale = UNITS[unit].scale if unit else Fraction(1)
     low, high = (plain(end / scale, 5) for end in (enclosure.low, enclosure.high))
     sign = "%" if "%" in unit else f" {unit}" if unit else ""
-    return (low if low == high else f"{low} to {high}") + sign
+    return (low if low == high else f"{low}..{high}") + sign
 
 
 def amount(value: Fraction, unit: str) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MAX_DIFFERENCES = 2
 # A lead must say nearly as much as the figure: a difference of two close readings covers anything.
 MAX_WIDTH = 3
+# Far above what a few float operations can lose, far below a printed digit.
+ROUNDING_SLACK = 1e-9
 _SUFFIX = re.compile(r"_(change|ratio|reduction)$")
 _ONE = Enclosure.exact(1)
 
@@ -99,6 +101,7 @@ def _pairs(target: Figure, wanted: Enclosure, pool: list[Figure]) -> Iterator[_C
         if stem not in (target.metric, one.metric):
             continue
         groups.setdefault((one.metric, one.unit, one.reports, one.scenario), []).append(one)
+    ends = {one.figure_id: _ends(one) for one in pool}
     for group in groups.values():
         for one, other in permutations(group, 2):
             differences = sum(
@@ -107,7 +110,9 @@ def _pairs(target: Figure, wanted: Enclosure, pool: list[Figure]) -> Iterator[_C
             if not 0 < differences <= MAX_DIFFERENCES:
                 continue
             expression = _expression(target, one, other)
-            if expression is None:
+            if expression is None or not _near(
+                expression, wanted, ends[one.figure_id], ends[other.figure_id]
+            ):
                 continue
             value = _value(expression, [one, other])
             narrow = value.high - value.low <= MAX_WIDTH * (wanted.high - wanted.low)
@@ -131,6 +136,28 @@ def _expression(target: Figure, one: Figure, other: Figure) -> str | None:
     if UNITS[one.unit].dimension != dimension:
         return None
     return f"{one.figure_id} - {other.figure_id}"
+
+
+def _ends(figure: Figure) -> tuple[float, float]:
+    enclosure = figure.quantity().enclosure
+    return float(enclosure.low), float(enclosure.high)
+
+
+def _near(
+    expression: str, wanted: Enclosure, one: tuple[float, float], other: tuple[float, float]
+) -> bool:
+    """Whether floats say that the expression might give the value; exact arithmetic decides."""
+    if " / " not in expression:
+        low, high = one[0] - other[1], one[1] - other[0]
+    else:
+        ratios = [a / b for a in one for b in other]
+        low, high = min(ratios), max(ratios)
+        if expression.endswith(" - 1"):
+            low, high = low - 1, high - 1
+        elif expression.startswith("1 - "):
+            low, high = 1 - high, 1 - low
+    slack = ROUNDING_SLACK * max(abs(low), abs(high), 1.0)
+    return low <= float(wanted.high) + slack and float(wanted.low) - slack <= high
 
 
 def _value(expression: str, figures: list[Figure]) -> Enclosure:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from r8.ledger_measured import TOLERANCE, Measure, measure_of
+from r8.ledger_measured import TOLERANCE, Measure, keys_of, measure_of
 from r8.ledger_words import say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from fractions import Fraction
 
     from r8.ledger import Figure, Ledger
@@ -117,17 +116,6 @@ def _row(ledger: Ledger, reports: Reports, figure: Figure) -> dict[str, Any]:
     else:
         row["not_measured"] = say("en", measure.key, detail=measure.detail)
     return {name: row[name] for name in COLUMNS}
-
-
-def keys_of(reports: Reports, measure: Measure) -> Mapping[str, str]:
-    """Comparability keys of a measure: none for a ratio, those of its own medium for a value."""
-    if measure.denominator_arm is not None:
-        return {}
-    keys = dict(reports.comparability.get(measure.scenario, {}))
-    unused = {"local-nvme": ("array",), "recompute": ("array", "local")}
-    for name in unused.get(measure.numerator_arm, ("local",)):
-        keys.pop(name, None)
-    return keys
 
 
 def parquet_table(found: list[dict[str, Any]]) -> pa.Table:

@@ -19,8 +19,11 @@ from r8.model import Basis
 from r8.units import NS_PER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from r8.arithmetic_formula import Node
     from r8.ledger import Figure, Ledger
+    from r8.ledger_reports import Reports
 
 # The deviation the reports themselves state for two runs.
 TOLERANCE = 0.05
@@ -39,7 +42,7 @@ _VIEWS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("tpot", "p50"): ("tpot", "p50", "ns"),
     ("output_throughput", ""): ("output_throughput", "", "tokens/s"),
     ("read_bandwidth", "not stated"): ("device_read_bandwidth", "busy", "bytes/s"),
-    ("disk_read_bandwidth", "peak 1 s"): ("device_read_bandwidth", "peak", "bytes/s"),
+    ("disk_read_bandwidth", "peak 1 s"): ("device_read_bandwidth", "peak_1s", "bytes/s"),
     ("disk_read_bandwidth", "mean of 1 s windows > 0.5 GB/s"): (
         "device_read_bandwidth",
         "busy",
@@ -157,3 +160,14 @@ def _comparison(ledger: Ledger, figure: Figure, formula: Node) -> Measure | NotM
         claimed=claimed,
         unit="x",
     )
+
+
+def keys_of(reports: Reports, measure: Measure) -> Mapping[str, str]:
+    """Comparability keys of a measure: none for a ratio, those of its own medium for a value."""
+    if measure.denominator_arm is not None:
+        return {}
+    keys = dict(reports.comparability.get(measure.scenario, {}))
+    unused = {"local-nvme": ("array",), "recompute": ("array", "local")}
+    for name in unused.get(measure.numerator_arm, ("local",)):
+        keys.pop(name, None)
+    return keys

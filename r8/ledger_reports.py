@@ -36,6 +36,8 @@ class Report:
     platform: str
     topology: str
     pages: tuple[Page, ...]
+    organisation: str  # the tester a third-party report names
+    raw_data: str  # "published" when anybody can fetch the rows behind the figures
     third_party: Mapping[str, str]  # language -> who else reports it
     reproduction: Mapping[str, str]  # language -> what there is to repeat it with
     about: Mapping[str, str]  # language -> what it is about, in our own words
@@ -97,6 +99,8 @@ def _report(table: dict[str, Any], pages: Mapping[str, Page]) -> Report:
         platform=table["platform"],
         topology=table["topology"],
         pages=tuple(pages[name] for name in table["pages"]),
+        organisation=table["organisation"],
+        raw_data=table["raw_data"],
         third_party=table["third_party"],
         reproduction=table["reproduction"],
         about={"en": table["en"], "zh": table["zh"]},

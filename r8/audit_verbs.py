@@ -1,0 +1,176 @@
+"""The auditor's verbs over published figures: `audit`, `checklist`, `diff`, `gate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from r8.audit import audit
+from r8.audit_render import as_json, as_markdown, as_text
+from r8.checklist import as_markdown as checklist_markdown
+from r8.checklist import checklist
+from r8.diff import against_report, against_runs
+from r8.diff_render import as_json as diff_json
+from r8.diff_render import table
+from r8.errors import (
+    EXIT_DEVIATES,
+    EXIT_INCONCLUSIVE,
+    EXIT_INVALID,
+    EXIT_NOTHING_COMPARABLE,
+    EXIT_REPRODUCED,
+    UsageError,
+)
+from r8.evidence import UNFINISHED_SUFFIXES, find_runs
+from r8.evidence_manifest import MANIFEST
+from r8.gates import GATES, gate
+from r8.ledger_read import load_ledger
+from r8.ledger_reports import load_reports
+from r8.ledger_words import LANGUAGES, say
+from r8.model import Outcome
+from r8.runs_verbs import evidences
+from r8.verdict import exit_code
+from r8.verdict_session import open_session
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from r8.evidence import Evidence
+    from r8.gates import GateItem
+
+BYTES_PER_GBIT = 125_000_000
+# Worst first; a gate with an unmeasured item is not passed, but nothing speaks against it.
+_GATE_CODES = (
+    (Outcome.INVALID, EXIT_INVALID),
+    (Outcome.DEVIATES, EXIT_DEVIATES),
+    (Outcome.INCONCLUSIVE, EXIT_INCONCLUSIVE),
+)
+
+
+def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verbs."""
+    verb = subparsers.add_parser("audit", help="which published numbers follow from which others")
+    verb.add_argument("--report", metavar="R2", help="findings that touch this report")
+    verb.add_argument("--all", action="store_true", help="show what follows as well")
+    verb.add_argument("--ledger", type=Path, metavar="DIR", help="another folder of figures")
+    form = verb.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true")
+    form.add_argument("--md", action="store_true")
+    _add_language(verb)
+    verb.set_defaults(func=_audit)
+
+    verb = subparsers.add_parser("checklist", help="five checks of a report, from the ledger")
+    verb.add_argument("report", metavar="REPORT", help="for example R2")
+    _add_language(verb)
+    verb.set_defaults(func=_checklist)
+
+    verb = subparsers.add_parser("diff", help="runs against a report, or against other runs")
+    verb.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    words = "a report such as R2, or run directories"
+    verb.add_argument("--against", required=True, metavar="R2|RUN", help=words)
+    verb.add_argument("--all", action="store_true", help="show figures R8 cannot measure as well")
+    verb.add_argument("--json", action="store_true")
+    _add_language(verb)
+    verb.set_defaults(func=_diff)
+
+    verb = subparsers.add_parser("gate", help="a gate of the joint test, from runs")
+    verb.add_argument("gate", choices=GATES, type=str.upper)
+    verb.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    words = "rate of the line to the array (default: the published port, on the published array)"
+    verb.add_argument("--line-gbit", type=float, metavar="GBIT", help=words)
+    verb.add_argument("--json", action="store_true")
+    _add_language(verb)
+    verb.set_defaults(func=_gate)
+
+
+def _add_language(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--lang", choices=LANGUAGES, default="en", help="language (default: en)")
+
+
+def _audit(args: argparse.Namespace) -> int:
+    found = audit(load_ledger(args.ledger), args.report)
+    if args.json:
+        print(as_json(found), end="")
+    elif args.md:
+        print(as_markdown(found, args.lang, everything=args.all), end="")
+    else:
+        print(as_text(found, args.lang, everything=args.all), end="")
+    return EXIT_REPRODUCED
+
+
+def _checklist(args: argparse.Namespace) -> int:
+    checks = checklist(load_ledger(), load_reports(), args.report)
+    print(checklist_markdown(checks, args.report, args.lang), end="")
+    return EXIT_REPRODUCED
+
+
+def _diff(args: argparse.Namespace) -> int:
+    ledger, reports = load_ledger(), load_reports()
+    session = open_session(runs_at(args.runs))
+    if args.against in ledger.reports():
+        rows = against_report(session, ledger, reports, args.against)
+    else:
+        rows = against_runs(session, open_session(runs_at([_existing(args.against)])))
+    code = exit_code(row.verdict for row in rows if row.verdict is not None)
+    if args.json:
+        print(diff_json(rows, code), end="")
+    else:
+        print(table(rows, args.lang, everything=args.all), end="")
+    return code
+
+
+def _existing(text: str) -> Path:
+    if not Path(text).exists():
+        raise UsageError(
+            f"{text!r} is neither a report with figures nor a directory",
+            where="r8 diff --against",
+            next_step=f"choose one of {', '.join(load_ledger().reports())}, or a run",
+        )
+    return Path(text)
+
+
+def _gate(args: argparse.Namespace) -> int:
+    line = None if args.line_gbit is None else args.line_gbit * BYTES_PER_GBIT
+    session = open_session(runs_at(args.runs))
+    items = gate(args.gate, session, load_ledger(), load_reports(), line)
+    code = gate_code(items)
+    if args.json:
+        rows = [
+            {"item": one.name, "outcome": str(one.outcome), "facts": dict(one.facts)}
+            for one in items
+        ]
+        print(json.dumps({"gate": args.gate, "exit_code": code, "items": rows}, indent=1))
+        return code
+    for one in items:
+        print(f"{one.name}: {one.outcome}: {say(args.lang, one.key, **one.facts)}")
+    print(say(args.lang, "gate.last", gate=args.gate, code=str(code)))
+    return code
+
+
+def gate_code(items: Iterable[GateItem]) -> int:
+    """0 only when every item held; the worst item decides, an unmeasured one gives 5."""
+    outcomes = {one.outcome for one in items}
+    for outcome, code in _GATE_CODES:
+        if outcome in outcomes:
+            return code
+    return EXIT_REPRODUCED if outcomes == {Outcome.REPRODUCED} else EXIT_NOTHING_COMPARABLE
+
+
+def runs_at(paths: Sequence[Path]) -> list[Evidence]:
+    """Finished runs at or below the paths; what holds none is a usage error, by name.
+
+    Raises:
+        UsageError: a path that is no run and holds none.
+        EvidenceError: a run that cannot be trusted.
+
+    """
+    for path in paths:
+        is_run = (path / MANIFEST).is_file() or path.name.endswith(UNFINISHED_SUFFIXES)
+        if not path.is_dir() or not (is_run or find_runs(path)):
+            raise UsageError(
+                "this is not a run, and no finished run lies below it",
+                where=str(path),
+                next_step="name a directory data/runs/<scenario>/<run_id>",
+            )
+    return evidences(paths)
