@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import duckdb
 from tabulate import tabulate
 
-from r8 import __version__, recover_verbs, report_verbs, seal_verbs
+from r8 import __version__, audit_verbs, recover_verbs, report_verbs, seal_verbs
+from r8.audit import explain_rule, is_audit_rule
 from r8.claims import load_claims
 from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
 from r8.evidence import find_runs, read_run
@@ -38,7 +39,7 @@ four doors:
   third party  preflight, status, clean, patch, recover
                (with a cluster: nox -s reproduce-r1 -- --site my-site.toml)
   analyst      runs, metrics             the same SQL as data/queries, or duckdb itself
-  auditor      judge, certificate, explain, report
+  auditor      judge, certificate, explain, report, audit, checklist, diff, gate
 
 exit codes of `r8 judge`: 0 reproduced, 1 deviates, 2 inconclusive, 3 invalid, 4 usage or site
 error, 5 nothing comparable was judged
@@ -46,7 +47,7 @@ error, 5 nothing comparable was judged
 LAB_MODULES = ("r8.lab.lab_verbs", "r8.lab.patch_verbs")
 LAB_VERBS = ("preflight", "status", "clean", "patch")
 # Verbs that stand in modules of their own, in the order `r8 --help` lists them.
-VERB_MODULES = (report_verbs, seal_verbs, recover_verbs)
+VERB_MODULES = (report_verbs, audit_verbs, seal_verbs, recover_verbs)
 # What a shell reports for a process ended by SIGPIPE or SIGINT.
 EXIT_BROKEN_PIPE = 141
 EXIT_INTERRUPTED = 130
@@ -129,7 +130,7 @@ def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser])
     verb.set_defaults(func=_certificate)
 
     verb = verbs.add_parser("explain", help="what a rule is for, reads, and allows")
-    verb.add_argument("rule", metavar="RULE", help="for example C4")
+    verb.add_argument("rule", metavar="RULE", help="for example C4, or A1 of the audit")
     verb.set_defaults(func=_explain)
 
     verb = verbs.add_parser("metrics", help="every metric, as the shared SQL gives it")
@@ -194,7 +195,8 @@ def _certificate(args: argparse.Namespace) -> int:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    print(explain(args.rule), end="")
+    words = explain_rule if is_audit_rule(args.rule) else explain
+    print(words(args.rule), end="")
     return 0
 
 
