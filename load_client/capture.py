@@ -53,6 +53,7 @@ class Capture:
     ended_ns: int | None
     ended_detail: str | None
     reads: tuple[Read, ...]
+    path: str = "plain"  # plain, tls, proxy or proxy-tls
 
 
 def kernel_wall_ns(timespec: bytes) -> int | None:
@@ -95,10 +96,12 @@ def untrusted_kernel_clock(captures: Sequence[Capture], clock: ClockMap) -> str 
 def arrivals(capture: Capture, clock: ClockMap | None) -> tuple[str, list[int]]:
     """How arrivals were stamped, and the monotonic instant of every read.
 
-    Kernel stamps when `clock` is given and every read has one, else user stamps for all of them:
+    A way other than plain TCP is named beside the stamp: it has a calibration of its own. Kernel
+    stamps when `clock` is given and every read has one, else user stamps for all of them:
     the two kinds are never mixed inside one request.
     """
     stamps = [read.kernel_wall_ns for read in capture.reads]
+    way = "" if capture.path == "plain" else f"-{capture.path}"
     if clock is None or not stamps or None in stamps:
-        return USER, [read.user_ns for read in capture.reads]
-    return KERNEL, [clock.mono_ns(stamp) for stamp in stamps if stamp is not None]
+        return USER + way, [read.user_ns for read in capture.reads]
+    return KERNEL + way, [clock.mono_ns(stamp) for stamp in stamps if stamp is not None]

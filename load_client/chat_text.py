@@ -10,12 +10,16 @@ import http.client
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from .errors import ClientError
 from .prompts import prompt_words
-from .render import authorization
+from .render import Message, authorization, host_header
+from .target import tls_context
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .plan import Plan
 
 # One of these adds exactly one token with every byte-level tokenizer tried.
@@ -28,21 +32,27 @@ _EXCERPT = 300
 TokenCounter = Callable[[str], int]
 
 
-def exact_text(count: TokenCounter, *, seed: int, session: int, prompt_tokens: int) -> str:
+def exact_text(
+    count: TokenCounter,
+    *,
+    seed: int,
+    session: int,
+    prompt_tokens: int,
+    turn: int = 0,
+    lead: Sequence[str] = (),
+) -> str:
     """Text that `count` says is exactly `prompt_tokens` long; raises ClientError if none is found.
 
-    `count` gives the tokens of the whole rendered conversation around a text.
+    `count` gives the tokens of the whole rendered conversation around a text; `lead` are the words
+    it begins with.
     """
-    words = prompt_words(seed=seed, session=session, count=prompt_tokens)
-    fits, beyond = 0, len(words) + 1
-    while beyond - fits > 1:
-        middle = (fits + beyond) // 2
-        if count(" ".join(words[:middle])) <= prompt_tokens:
-            fits = middle
-        else:
-            beyond = middle
+    own = prompt_words(seed=seed, session=session, count=prompt_tokens, turn=turn)
+    words = [*lead, *own]
+    fits = words_that_fit(count, words, prompt_tokens)
     text = " ".join(words[:fits])
     reached = count(text)
+    # The session's first word must be in, or two sessions would say the same.
+    fits = fits if fits > len(lead) else 0
     while fits and reached < prompt_tokens:
         grown = next(
             (text + filler for filler in _FILLERS if count(text + filler) == reached + 1), None
@@ -60,19 +70,34 @@ def exact_text(count: TokenCounter, *, seed: int, session: int, prompt_tokens: i
     return text
 
 
-def server_counter(plan: Plan) -> TokenCounter:
-    """A counter that asks the plan's server; it raises ClientError when the server cannot say."""
+def words_that_fit(count: TokenCounter, words: Sequence[str], tokens: int) -> int:
+    """The largest number of leading words whose text has at most `tokens`."""
+    fits, beyond = 0, len(words) + 1
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        if count(" ".join(words[:middle])) <= tokens:
+            fits = middle
+        else:
+            beyond = middle
+    return fits
+
+
+def server_counter(plan: Plan, history: Sequence[Message] = ()) -> TokenCounter:
+    """A counter that asks the plan's server; it raises ClientError when the server cannot say.
+
+    It counts the conversation of `history` and one more message of the user.
+    """
     host, port, prefix = plan.url()
     extra = {key: plan.extra_body[key] for key in _TEMPLATE_KEYS if key in plan.extra_body}
-    where = f"http://{host}:{port}{prefix}/tokenize"
+    where = f"{plan.base_url.split('://')[0]}://{host}:{port}{prefix}/tokenize"
 
     def count(text: str) -> int:
-        messages = [{"role": "user", "content": text}]
+        messages = [*history, {"role": "user", "content": text}]
         body = json.dumps({"model": plan.model, "messages": messages, **extra})
         headers = {"Content-Type": "application/json", **authorization(plan)}
-        connection = http.client.HTTPConnection(host, port, timeout=_TOKENIZE_TIMEOUT_S)
+        connection, path = _connection(plan, f"{prefix}/tokenize")
         try:
-            connection.request("POST", f"{prefix}/tokenize", body, headers)
+            connection.request("POST", path, body, headers)
             answer = connection.getresponse().read()
             return int(json.loads(answer)["count"])
         except (OSError, http.client.HTTPException) as refusal:
@@ -83,6 +108,29 @@ def server_counter(plan: Plan) -> TokenCounter:
             connection.close()
 
     return count
+
+
+def _connection(plan: Plan, path: str) -> tuple[http.client.HTTPConnection, str]:
+    """The plan's way to its server, and what to ask for on it."""
+    host, port, _ = plan.url()
+    context = tls_context(plan)
+    if plan.proxy is None:
+        if context is None:
+            return http.client.HTTPConnection(host, port, timeout=_TOKENIZE_TIMEOUT_S), path
+        secure = http.client.HTTPSConnection(
+            host, port, timeout=_TOKENIZE_TIMEOUT_S, context=context
+        )
+        return secure, path
+    proxy = urlsplit(plan.proxy)
+    via, via_port = proxy.hostname or "", proxy.port or 80
+    if context is None:
+        plain = http.client.HTTPConnection(via, via_port, timeout=_TOKENIZE_TIMEOUT_S)
+        return plain, f"http://{host_header(plan)}{path}"
+    tunnel = http.client.HTTPSConnection(
+        via, via_port, timeout=_TOKENIZE_TIMEOUT_S, context=context
+    )
+    tunnel.set_tunnel(host, port)
+    return tunnel, path
 
 
 def _no_count(seen: str, where: str) -> ClientError:

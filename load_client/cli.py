@@ -22,6 +22,7 @@ from .plan import make_plan, read_plan
 from .progress import Progress
 from .raw_stream import decode_batches
 from .rows import burst_rows
+from .shards import run_sharded, shard_main
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     _calibrate_parser(
         commands.add_parser("calibrate", help="measure this client against its own null server")
     )
+    shard = commands.add_parser("shard", help="one process of `run --processes`; started by it")
+    shard.add_argument("--out", type=Path, required=True)
+    shard.set_defaults(command=_shard)
     again = commands.add_parser("rederive", help="derive rows again from a raw stream file")
     again.add_argument("raw", type=Path, help="DIR/raw/client-*.jsonl.gz")
     again.add_argument("--out", type=Path, required=True, help="directory for the derived rows")
@@ -84,12 +88,21 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="no progress, warnings only")
     for name in ("phase", "instance", "base-url", "model", "endpoint", "shape", "api-key-env"):
         add(f"--{name}")
-    for name in ("concurrency", "seed", "prompt-tokens", "output-tokens"):
+    for name in ("api-key-file", "proxy", "ca-file", "connect", "trace"):
+        add(f"--{name}")
+    for name in ("concurrency", "seed", "prompt-tokens", "output-tokens", "processes", "turns"):
         add(f"--{name}", type=int)
-    add("--sessions", type=_session_list, help="for example 0-15,40")
+    for name in ("turn-tokens", "shared-prefix-groups", "trace-block-tokens"):
+        add(f"--{name}", type=int)
+    for name in ("temperature", "rate-per-s", "ramp-s", "duration-s", "slice-s", "time-scale"):
+        add(f"--{name}", type=float)
+    add("--shared-prefix-ratio", type=float)
+    add("--sessions", type=session_list, help="for example 0-15,40")
     add("--vocab", type=int, nargs=2, metavar=("LOW", "HIGH"), help="token ids in [LOW, HIGH)")
+    add("--shard", type=int, nargs=2, metavar=("INDEX", "COUNT"), help="send this part only")
     add("--timeout-s", type=float, help="limit of a whole request")
-    add("--temperature", type=float)
+    add("--more-instances", type=json.loads, metavar="JSON", help='{"e1": "http://host:port"}')
+    add("--client-cpus", type=session_list, help="CPUs for --processes, in turn")
     add("--ignore-eos", action=argparse.BooleanOptionalAction)
     add("--return-token-ids", action=argparse.BooleanOptionalAction)
     add("--extra-body", type=json.loads, metavar="JSON")
@@ -104,12 +117,13 @@ def _calibrate_parser(parser: argparse.ArgumentParser) -> None:
     add("--ttft-ms", type=float, default=500.0, help="scripted TTFT of the null server")
     add("--chunks", type=int, default=64)
     add("--interval-ms", type=float, default=20.0)
-    add("--client-cpus", type=_session_list, help="pin the client, for example 1")
-    add("--server-cpus", type=_session_list, help="pin the null server, for example 0")
+    add("--client-cpus", type=session_list, help="pin the client, for example 1")
+    add("--server-cpus", type=session_list, help="pin the null server, for example 0")
     parser.set_defaults(command=_calibrate)
 
 
-def _session_list(text: str) -> list[int]:
+def session_list(text: str) -> list[int]:
+    """Numbers of a list of numbers and ranges, such as 0-15,40."""
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -117,7 +131,7 @@ def _session_list(text: str) -> list[int]:
     return numbers
 
 
-_NOT_PLAN = {"plan", "out", "quiet", "command"}
+_NOT_PLAN = {"plan", "out", "quiet", "command", "client_cpus"}
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -131,8 +145,18 @@ def _run(options: argparse.Namespace) -> int:
     plan = make_plan(from_file | flags, where)
     label = f"{plan.phase} {plan.instance}"
     progress = Progress(sys.stderr, label, len(plan.sessions), quiet=options.quiet)
-    summary = Phase(plan, options.out, progress, Clock()).run()
+    if plan.processes > 1:
+        summary = run_sharded(plan, options.out, progress, options.client_cpus)
+    else:
+        summary = Phase(plan, options.out, progress, Clock()).run()
     return EXIT_OK if summary.all_ok else EXIT_SOME_FAILED
+
+
+def _shard(options: argparse.Namespace) -> int:
+    plan = make_plan(json.loads(sys.stdin.readline()), "the plan of a shard")
+    label = f"{plan.phase} {plan.instance} {plan.shard[0] + 1}/{plan.shard[1]}"
+    progress = Progress(sys.stderr, label, len(plan.sessions), quiet=True)
+    return shard_main(options.out, Clock(), progress, plan)
 
 
 def _calibrate(options: argparse.Namespace) -> int:

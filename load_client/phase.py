@@ -1,41 +1,37 @@
-"""One load phase from plan to rows: prompts, bursts or closed loop, raw streams, journals."""
+"""One load phase from plan to rows: prompts, a load shape, raw streams, journals."""
 
 from __future__ import annotations
 
-import gc
 import os
-import socket
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .capture import Capture
-from .chat_text import TokenCounter, exact_text, server_counter
 from .clock import Clock, clock_map, window
-from .errors import ClientError
 from .journal import append_bytes, append_rows, create_numbered
-from .prompts import prompt_token_ids
 from .raw_stream import encode_batch
-from .render import render_request
-from .rows import Row, burst_rows
-from .wire import Connection, Wire
+from .redact import redacted
+from .render import api_key
+from .rows import Row, burst_rows, request_rows
+from .series import LATE_SEND_NS, Series, Slices
+from .shapes import run_shape
+from .target import reach
+from .wire import Wire
+from .workload import Job, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
+    from .connection import Connection
     from .plan import Plan
     from .progress import Progress
 
-# `kill -9` in a closed loop loses at most this much of finished requests.
-FLUSH_NS = 500_000_000
 _NS_PER_S = 1_000_000_000
-_PREFLIGHT_TIMEOUT_S = 10.0
 _NONCE_BYTES = 4
 _REASON_CHARACTERS = 300  # on one line of stderr; the row keeps more
-
-Address = tuple[socket.AddressFamily, tuple[object, ...]]
+_OPEN_LOOPS = {"constant", "poisson", "trace"}
 
 
 @dataclass(slots=True)
@@ -44,139 +40,121 @@ class Summary:
 
     outcomes: Counter[str] = field(default_factory=Counter)
     first_failure: str | None = None
+    unsent_turns: int = 0
+    findings: list[str] = field(default_factory=list)
     interrupted: bool = False
 
     @property
     def all_ok(self) -> bool:
         """Every planned request was sent and came back whole."""
-        return not self.interrupted and set(self.outcomes) <= {"ok"}
-
-
-def reach(plan: Plan) -> Address:
-    """The first address of the server that accepts a connection; raises ClientError if none."""
-    host, port, _ = plan.url()
-    refusal: OSError | None = None
-    try:
-        for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            try:
-                with socket.socket(family, socket.SOCK_STREAM) as sock:
-                    sock.settimeout(_PREFLIGHT_TIMEOUT_S)
-                    sock.connect(address)
-            except OSError as seen:
-                refusal = seen
-            else:
-                return family, address
-    except OSError as unknown:
-        refusal = unknown
-    raise ClientError(
-        f"cannot reach the server: {refusal}",
-        where=plan.base_url,
-        next_step="start the server, or correct --base-url",
-    )
+        return not (self.interrupted or self.unsent_turns) and set(self.outcomes) <= {"ok"}
 
 
 class Phase:
-    """Runs a plan into a directory. `run()` once."""
+    """Runs a plan into a directory. `run()` once; the rest is for the shape that runs."""
 
-    def __init__(self, plan: Plan, out: Path, progress: Progress, clock: Clock) -> None:
-        """Nothing is touched before `run`."""
-        self._plan, self._out, self._progress, self._clock = plan, out, progress, clock
-        self._sessions: dict[str, int] = {}
+    def __init__(
+        self,
+        plan: Plan,
+        out: Path,
+        progress: Progress,
+        clock: Clock,
+        gate: Callable[[], int] | None = None,
+    ) -> None:
+        """Nothing is touched before `run`; `gate` returns the instant of a common start."""
+        self.plan, self.clock = plan, clock
+        self.gate = gate or clock.mono_ns
+        self._out, self._progress = out, progress
+        self._jobs: dict[str, Job] = {}
+        self._finished: list[Connection] = []
         self._summary = Summary()
-        self._raw_path = out
-        # The server builds its own ids from ours, and its log may cover several runs.
-        self._nonce = os.urandom(_NONCE_BYTES).hex()
+        self._largest_lag_ns = 0
+        self._slices: Slices | None = None
+        self._key = api_key(plan)
 
     def run(self) -> Summary:
         """Send everything, append every row; a stop by signal still writes what was in flight.
 
         Raises ClientError: unreachable server, no exact prompt, refusing disk.
         """
-        address = reach(self._plan)
-        stem = f"client-{self._plan.phase}-{self._plan.instance}"
-        self._raw_path = create_numbered(self._out / "raw", stem, ".jsonl.gz")
-        if self._plan.shape == "burst":
-            for sessions in self._plan.bursts:
-                if not self._summary.interrupted:
-                    self._burst(address, self._render(sessions))
-        else:
-            self._closed(address, self._render(self._plan.sessions))
-        counts = ", ".join(f"{n} {name}" for name, n in sorted(self._summary.outcomes.items()))
-        self._progress.note(f"finished: {counts or 'nothing sent'}")
-        if self._summary.first_failure is not None:
-            self._progress.warn(f"first failure: {self._summary.first_failure}")
+        plan = self.plan
+        targets = [(one, reach(one)) for one in plan.instances()]
+        # The server builds its own ids from ours, and its log may cover several runs.
+        self.workload = Workload(plan, targets, os.urandom(_NONCE_BYTES).hex())
+        stem = f"{plan.phase}-{plan.instance}"
+        self._raw_path = create_numbered(self._out / "raw", f"client-{stem}", ".jsonl.gz")
+        self._load_path = create_numbered(self._out / "raw", f"load-{stem}", ".jsonl")
+        wanted = None if plan.shape in _OPEN_LOOPS else self.workload.plateau()
+        self.series = Series(wanted)
+        if plan.duration_s is not None:
+            self._slices = Slices(round(plan.slice_s * _NS_PER_S), self.clock.mono_ns())
+        self.wire = Wire(
+            timeout_ns=round(plan.timeout_s * _NS_PER_S),
+            clock=self.clock,
+            on_tick=self._tick,
+            on_level=self.series.moved,
+        )
+        try:
+            run_shape(self)
+        except KeyboardInterrupt:
+            self._summary.interrupted = True
+        finally:
+            self.wire.close()
+        self.series.release(self.clock.mono_ns())
+        self.collect()
+        self.flush()
+        self._conclude()
         return self._summary
 
-    def _render(self, sessions: Sequence[int]) -> list[Connection]:
-        """A connection with its request's bytes for every session, in order."""
-        plan = self._plan
-        count = server_counter(plan) if plan.endpoint == "chat" else None
-        connections: list[Connection] = []
-        for session in sessions:
-            request_id = f"{plan.phase}-{plan.instance}-{self._nonce}-s{session}"
-            payload = render_request(plan, _prompt(plan, session, count), request_id)
-            self._sessions[request_id] = session
-            connections.append(Connection(request_id, payload))
-        return connections
+    def make(self, position: int) -> Job:
+        """The job at `position`, remembered until its rows are written."""
+        return self._remember(self.workload.job(position))
 
-    def _wire(self, address: Address) -> Wire:
-        def show(_now_ns: int) -> None:
-            done = self._summary.outcomes.total() + len(wire.ended)
-            self._progress.update(done, len(wire.active))
+    def next_turn(self, connection: Connection) -> Job | None:
+        """The conversation's next job after this answer; None when there is none."""
+        if self.plan.turns == 1:
+            return None
+        job = self._jobs[connection.request_id]
+        row, _ = request_rows(self._capture(connection), None)
+        following = self.workload.next_turn(job, row)
+        if following is None:
+            self._summary.unsent_turns += self.plan.turns - job.turn - 1
+            return None
+        return self._remember(following)
 
-        timeout_ns = round(self._plan.timeout_s * _NS_PER_S)
-        wire = Wire(address, timeout_ns=timeout_ns, clock=self._clock, on_tick=show)
-        return wire
+    def collect(self) -> list[Connection]:
+        """Take over what has ended on the wire; returns it."""
+        ended = self.wire.take_ended()
+        self._finished.extend(ended)
+        return ended
 
-    def _burst(self, address: Address, connections: list[Connection]) -> None:
-        wire = self._wire(address)
-        try:
-            ready = wire.connect_all(connections)
-            with quiet_interpreter():
-                wire.samples[:] = [self._clock.sample()]
-                wire.release(ready)
-                while wire.active:
-                    wire.turn()
-        except KeyboardInterrupt:
-            self._summary.interrupted = True
-        finally:
-            wire.close()
-        self._write(wire, connections)
-
-    def _closed(self, address: Address, connections: list[Connection]) -> None:
-        wire = self._wire(address)
-        waiting = connections[::-1]
-        unsent: list[Connection] = []
-        flushed_ns = self._clock.mono_ns()
-        try:
-            with quiet_interpreter():
-                while waiting or wire.active:
-                    while waiting and len(wire.active) < self._plan.concurrency:
-                        unsent.append(waiting.pop())
-                        wire.open(unsent[-1])
-                        unsent[-1].scheduled_ns = unsent[-1].opened_ns
-                    wire.turn()
-                    unsent = _send_connected(wire, unsent)
-                    if self._clock.mono_ns() - flushed_ns >= FLUSH_NS:
-                        flushed_ns = self._clock.mono_ns()
-                        self._flush(wire)
-        except KeyboardInterrupt:
-            self._summary.interrupted = True
-        finally:
-            wire.close()
-        self._flush(wire)
-
-    def _flush(self, wire: Wire) -> None:
-        finished, wire.ended = wire.ended, []
-        if finished:
-            self._write(wire, finished)
-
-    def _write(self, wire: Wire, connections: list[Connection]) -> None:
+    def flush(self) -> None:
         """Raw bytes first, the request rows last: a request row vouches for the other two."""
-        wire.samples.append(self._clock.sample())
-        captures = [self._capture(one) for one in connections if one.ended is not None]
+        finished, self._finished = self._finished, []
+        if finished:
+            self._write(finished)
+            self.wire.forget_samples()
+        if self._slices is not None:
+            row = self._slices.cut(self.clock.mono_ns())
+            self.series.rows.extend([row] if row else [])
+        if self.series.rows:
+            append_rows(self._load_path, self.series.rows)
+            self.series.rows.clear()
+
+    def _remember(self, job: Job) -> Job:
+        self._jobs[job.connection.request_id] = job
+        return job
+
+    def _tick(self, now_ns: int) -> None:
+        self.series.tick(now_ns)
+        done = self._summary.outcomes.total() + len(self._finished) + len(self.wire.ended)
+        self._progress.update(done, len(self.wire.active))
+
+    def _write(self, connections: list[Connection]) -> None:
+        samples = [*self.wire.samples, self.clock.sample()]
+        captures = [self._capture(one) for one in connections]
         begins = [one.sent_ns for one in captures if one.sent_ns is not None]
-        clock = clock_map(window(wire.samples, min(begins, default=None)))
+        clock = clock_map(window(samples, min(begins, default=None)))
         requests, chunks, distrust = burst_rows(captures, clock)
         if distrust is not None:
             self._progress.warn(f"arrivals are stamped by the program: {distrust}")
@@ -184,35 +162,68 @@ class Phase:
         append_rows(self._out / "chunks.jsonl", chunks)
         append_rows(self._out / "requests.jsonl", requests)
         self._account(requests)
+        for one in connections:
+            del self._jobs[one.request_id]
 
     def _account(self, requests: list[Row]) -> None:
-        self._summary.outcomes.update(row["outcome"] for row in requests)
+        outcomes = Counter(row["outcome"] for row in requests)
+        self._summary.outcomes.update(outcomes)
+        if self._slices is not None:
+            self._slices.ended.update(outcomes)
+            self._slices.sent += sum(row["sent_ns"] is not None for row in requests)
+        for row in requests:
+            if row["sent_ns"] is not None and row["scheduled_ns"] is not None:
+                lag_ns = row["sent_ns"] - row["scheduled_ns"]
+                self._largest_lag_ns = max(self._largest_lag_ns, lag_ns)
         failed = next((row for row in requests if row["outcome"] != "ok"), None)
         if failed is not None and self._summary.first_failure is None:
             reason = " ".join(str(failed["error"])[:_REASON_CHARACTERS].split())
             self._summary.first_failure = f"{failed['request_id']}: {reason}"
-        for name, planned in (
-            ("prompt_tokens", self._plan.prompt_tokens),
-            ("output_tokens", self._plan.output_tokens),
-        ):
-            odd = [row[name] for row in requests if row[name] not in {None, planned}]
+        for name in ("prompt_tokens", "output_tokens"):
+            plans = [(row[name], self._planned(row, name)) for row in requests]
+            odd = [(said, planned) for said, planned in plans if said not in {None, planned}]
             if odd:
                 self._progress.warn(
-                    f"the server counts other {name} than the plan's {planned}"
-                    f" in {len(odd)} requests, for example {odd[0]}"
+                    f"the server counts other {name} than the plan's {odd[0][1]}"
+                    f" in {len(odd)} requests, for example {odd[0][0]}"
                 )
 
+    def _planned(self, row: Row, name: str) -> int:
+        return int(getattr(self._jobs[row["request_id"]].plan, name))
+
+    def _conclude(self) -> None:
+        summary, found = self._summary, self.series.finding()
+        if found is not None and not summary.interrupted:
+            summary.findings.append(found)
+        if self.plan.shape in _OPEN_LOOPS and self._largest_lag_ns > LATE_SEND_NS:
+            lag_ms = self._largest_lag_ns / 1e6
+            summary.findings.append(f"the client was late: up to {lag_ms:.1f} ms after a slot")
+        if summary.unsent_turns:
+            summary.findings.append(f"{summary.unsent_turns} turns were not sent: the one before")
+            summary.findings[-1] += " failed, or its token ids were not returned"
+        rows = [{"kind": "finding", "text": text} for text in summary.findings]
+        if self._slices is not None:
+            last = self._slices.cut(self.clock.mono_ns(), last=True)
+            rows = [*([last] if last else []), *rows]
+        append_rows(self._load_path, rows)
+        counts = ", ".join(f"{n} {name}" for name, n in sorted(summary.outcomes.items()))
+        self._progress.note(f"finished: {counts or 'nothing sent'}")
+        for text in summary.findings:
+            self._progress.warn(text)
+        if summary.first_failure is not None:
+            self._progress.warn(f"first failure: {summary.first_failure}")
+
     def _capture(self, connection: Connection) -> Capture:
-        plan = self._plan
+        job = self._jobs[connection.request_id]
         return Capture(
             request_id=connection.request_id,
-            instance=plan.instance,
-            phase=plan.phase,
-            session=self._sessions[connection.request_id],
-            endpoint=plan.endpoint,
-            prompt_tokens_planned=plan.prompt_tokens,
-            output_tokens_planned=plan.output_tokens,
-            request_bytes=len(connection.payload),
+            instance=job.plan.instance,
+            phase=job.plan.phase,
+            session=job.session,
+            endpoint=job.plan.endpoint,
+            prompt_tokens_planned=job.plan.prompt_tokens,
+            output_tokens_planned=job.plan.output_tokens,
+            request_bytes=connection.request_bytes,
             scheduled_ns=connection.scheduled_ns,
             connected_ns=connection.connected_ns,
             sent_ns=connection.sent_ns,
@@ -220,35 +231,6 @@ class Phase:
             ended=connection.ended or "interrupted",
             ended_ns=connection.ended_ns,
             ended_detail=connection.ended_detail,
-            reads=connection.reads(),
+            reads=redacted(connection.reads(), self._key),
+            path=job.target.path,
         )
-
-
-def _prompt(plan: Plan, session: int, count: TokenCounter | None) -> list[int] | str:
-    """Text where the server counts its tokens, token ids elsewhere; exactly `prompt_tokens`."""
-    if count is not None:
-        return exact_text(count, seed=plan.seed, session=session, prompt_tokens=plan.prompt_tokens)
-    return prompt_token_ids(
-        seed=plan.seed, session=session, prompt_tokens=plan.prompt_tokens, vocab=plan.vocab
-    )
-
-
-def _send_connected(wire: Wire, unsent: list[Connection]) -> list[Connection]:
-    """Send on every connection that now stands; returns those still connecting."""
-    for connection in unsent:
-        if connection.connected_ns is not None and connection.ended is None:
-            wire.send(connection)
-    return [one for one in unsent if one.sent_ns is None and one.ended is None]
-
-
-@contextmanager
-def quiet_interpreter() -> Iterator[None]:
-    """No garbage collection inside: a pass over all objects costs milliseconds."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import struct
 from hashlib import shake_256
+from typing import TYPE_CHECKING
 
 from .errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SESSION_END = 1 << 31
 _DRAW_BYTES = 4
@@ -32,11 +36,20 @@ def session_digits(vocab: tuple[int, int]) -> int:
 
 
 def prompt_token_ids(
-    *, seed: int, session: int, prompt_tokens: int, vocab: tuple[int, int]
+    *,
+    seed: int,
+    session: int,
+    prompt_tokens: int,
+    vocab: tuple[int, int],
+    shared: Sequence[int] = (),
 ) -> list[int]:
-    """Exactly `prompt_tokens` ids in [low, high); raises ClientError when too few to be unique."""
+    """Exactly `prompt_tokens` ids in [low, high), the `shared` ones first.
+
+    Raises ClientError when too few are left to tell sessions apart.
+    """
     low, high = vocab
     digits = session_digits(vocab)
+    prompt_tokens -= len(shared)
     if prompt_tokens < digits:
         raise ClientError(
             f"{prompt_tokens} prompt tokens cannot tell sessions apart, {digits} are needed",
@@ -48,14 +61,59 @@ def prompt_token_ids(
     for _ in range(digits):
         head.append(low + rest % width)
         rest //= width
-    draws = _draws(f"tokens/{seed}/{session}", prompt_tokens - digits)
-    return head + [low + (draw * width >> 32) for draw in draws]
+    own = _tokens(f"tokens/{seed}/{session}", prompt_tokens - digits, vocab)
+    return [*shared, *head, *own]
 
 
-def prompt_words(*, seed: int, session: int, count: int) -> list[str]:
-    """`count` words of a chat session's text; the first carries session and seed."""
-    draws = _draws(f"words/{seed}/{session}", max(0, count - 1))
-    return [f"{session}:{seed}", *(_WORDS[draw % len(_WORDS)] for draw in draws)][:count]
+def shared_token_ids(*, seed: int, group: int, count: int, vocab: tuple[int, int]) -> list[int]:
+    """The `count` ids with which every prompt of a group begins."""
+    return _tokens(f"shared/{seed}/{group}", count, vocab)
+
+
+def turn_token_ids(
+    *, seed: int, session: int, turn: int, count: int, vocab: tuple[int, int]
+) -> list[int]:
+    """What the user of a session says in a further turn (from 1)."""
+    return _tokens(f"turn/{seed}/{session}/{turn}", count, vocab)
+
+
+def trace_token_ids(
+    *,
+    seed: int,
+    line: int,
+    hash_ids: Sequence[int],
+    block_tokens: int,
+    prompt_tokens: int,
+    vocab: tuple[int, int],
+) -> list[int]:
+    """A trace's prompt: one block an id, cut at `prompt_tokens`; what no id covers is the line's.
+
+    Equal ids give equal tokens, whatever line they stand in.
+    """
+    tokens: list[int] = []
+    for one in hash_ids[: -(-prompt_tokens // block_tokens)]:
+        tokens += _tokens(f"block/{seed}/{one}", block_tokens, vocab)
+    del tokens[prompt_tokens:]
+    return tokens + _tokens(f"line/{seed}/{line}", prompt_tokens - len(tokens), vocab)
+
+
+def prompt_words(*, seed: int, session: int, count: int, turn: int = 0) -> list[str]:
+    """`count` words of a chat session's turn; the first carries session, seed and turn."""
+    mark = f"/{turn}" if turn else ""
+    draws = _draws(f"words/{seed}/{session}{mark}", max(0, count - 1))
+    return [f"{session}:{seed}{mark}", *(_WORDS[draw % len(_WORDS)] for draw in draws)][:count]
+
+
+def shared_words(*, seed: int, group: int, count: int) -> list[str]:
+    """`count` words with which every chat text of a group begins."""
+    draws = _draws(f"shared-words/{seed}/{group}", count)
+    return [_WORDS[draw % len(_WORDS)] for draw in draws]
+
+
+def _tokens(key: str, count: int, vocab: tuple[int, int]) -> list[int]:
+    low, high = vocab
+    width = high - low
+    return [low + (draw * width >> 32) for draw in _draws(key, count)]
 
 
 def _draws(key: str, count: int) -> tuple[int, ...]:

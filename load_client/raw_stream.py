@@ -2,6 +2,7 @@
 
 Version history of the format
     1   first form: a line {"format", "version", "clock"}, then one line a capture
+    2   a capture names its `path`; without it the path is plain
 
 Bytes stand as Latin-1 text, so `zcat` shows what the server sent. A file is never overwritten; a
 torn last member (kill -9, full disk) is dropped when read, every earlier one stands.
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "load_client.raw"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
 # Level 3 costs half the time of the default and a tenth more bytes on event streams.
 _GZIP_LEVEL = 3
 
@@ -43,9 +45,9 @@ def decode_batches(path: Path) -> Iterator[tuple[ClockMap, list[Capture]]]:
     """
     for number, member in enumerate(_members(path.read_bytes())):
         head, *rest = (json.loads(line) for line in member.splitlines())
-        if head.get("format") != FORMAT or head.get("version") != VERSION:
+        if head.get("format") != FORMAT or head.get("version") not in READABLE:
             raise ClientError(
-                f"member {number} is not {FORMAT} version {VERSION}",
+                f"member {number} is not {FORMAT} version {' or '.join(map(str, READABLE))}",
                 where=str(path),
                 next_step="give a raw/client-*.jsonl.gz that this version of the client wrote",
             )

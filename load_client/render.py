@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .plan import Plan
+
+Message = dict[str, str]
+# Token ids for completions; for chat a text, or a conversation whose last message is the user's.
+Prompt = Sequence[int] | str | list[Message]
 
 # A request of its own per connection: the end of the response is then never ambiguous.
 _HEAD = (
@@ -25,13 +31,15 @@ _HEAD = (
 )
 
 
-def request_body(plan: Plan, prompt: list[int] | str) -> dict[str, Any]:
-    """The JSON object of one request: token ids for completions, text for chat."""
+def request_body(plan: Plan, prompt: Prompt) -> dict[str, Any]:
+    """The JSON object of one request: token ids for completions, messages for chat."""
     body: dict[str, Any] = {"model": plan.model}
     if plan.endpoint == "completions":
         body["prompt"] = prompt
-    else:
+    elif isinstance(prompt, str):
         body["messages"] = [{"role": "user", "content": prompt}]
+    else:
+        body["messages"] = prompt
     body |= {
         "max_tokens": plan.output_tokens,
         "min_tokens": plan.output_tokens,
@@ -45,14 +53,17 @@ def request_body(plan: Plan, prompt: list[int] | str) -> dict[str, Any]:
     return body | dict(plan.extra_body)
 
 
-def render_request(plan: Plan, prompt: list[int] | str, request_id: str) -> bytes:
+def render_request(plan: Plan, prompt: Prompt, request_id: str) -> bytes:
     """Head and body of one request."""
     body = json.dumps(request_body(plan, prompt), separators=(",", ":")).encode("ascii")
     _, _, prefix = plan.url()
     verb = "completions" if plan.endpoint == "completions" else "chat/completions"
+    host = host_header(plan)
+    # A proxy is told the whole address; inside a tunnel there is no proxy to tell.
+    whole = f"http://{host}" if plan.proxy is not None and not plan.tls else ""
     head = _HEAD.format(
-        path=f"{prefix}/v1/{verb}",
-        host=plan.base_url.split("://", 1)[1].split("/", 1)[0].rpartition("@")[2],
+        path=f"{whole}{prefix}/v1/{verb}",
+        host=host,
         request_id=request_id,
         authorization="".join(f"{k}: {v}\r\n" for k, v in authorization(plan).items()),
         length=len(body),
@@ -60,8 +71,19 @@ def render_request(plan: Plan, prompt: list[int] | str, request_id: str) -> byte
     return head.encode("ascii") + body
 
 
+def host_header(plan: Plan) -> str:
+    """Host and port as the plan writes them, without anybody's name and password."""
+    return plan.base_url.split("://", 1)[1].split("/", 1)[0].rpartition("@")[2]
+
+
 def authorization(plan: Plan) -> dict[str, str]:
-    """The header that carries the API key, read from the environment at the last moment."""
-    if plan.api_key_env is None:
-        return {}
-    return {"Authorization": f"Bearer {os.environ[plan.api_key_env]}"}
+    """The header that carries the API key."""
+    key = api_key(plan)
+    return {} if key is None else {"Authorization": f"Bearer {key}"}
+
+
+def api_key(plan: Plan) -> str | None:
+    """The key, read from the environment or its file at the last moment."""
+    if plan.api_key_file is not None:
+        return Path(plan.api_key_file).read_text(encoding="ascii").strip()
+    return None if plan.api_key_env is None else os.environ[plan.api_key_env]

@@ -11,16 +11,17 @@ import errno
 import os
 import select
 import socket
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .capture import Read, kernel_wall_ns
+from .clock import window
 from .http_response import parse_response
+from .link import LinkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .clock import Clock, OffsetSample
+    from .connection import Connection
 
 # From <asm-generic/socket.h>; Python 3.11 does not name them.
 SO_TIMESTAMPNS = 35
@@ -37,55 +38,27 @@ _NS_PER_S = 1_000_000_000
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
-@dataclass(slots=True, eq=False)
-class Connection:
-    """One request on its way. Instants are monotonic; None until they come."""
-
-    request_id: str
-    payload: bytes
-    sock: socket.socket | None = None
-    opened_ns: int | None = None
-    scheduled_ns: int | None = None
-    connected_ns: int | None = None
-    sent_ns: int | None = None
-    sent_done_ns: int | None = None
-    sent_bytes: int = 0
-    unsendable: bool = False  # the server stopped listening; its answer may still come
-    raw_reads: list[tuple[int, bytes, bytes]] = field(default_factory=list)
-    looked_at_bytes: int = 0
-    ended: str | None = None
-    ended_ns: int | None = None
-    ended_detail: str | None = None
-
-    @property
-    def received(self) -> bytes:
-        """All response bytes so far."""
-        return b"".join(data for _, data, _ in self.raw_reads)
-
-    def reads(self) -> tuple[Read, ...]:
-        """The receives with their stamps decoded; called when the burst is over."""
-        return tuple(
-            Read(user_ns, kernel_wall_ns(stamp), data) for user_ns, data, stamp in self.raw_reads
-        )
-
-
 class Wire:
-    """An epoll loop over non-blocking connections to one address. Not thread-safe."""
+    """An epoll loop over non-blocking connections. Not thread-safe."""
 
     def __init__(
         self,
-        address: tuple[socket.AddressFamily, tuple[object, ...]],
         *,
         timeout_ns: int,
         clock: Clock,
         on_tick: Callable[[int], None] = lambda _: None,
+        on_level: Callable[[int, int], None] = lambda _ns, _level: None,
     ) -> None:
-        """`timeout_ns` bounds a request from its first byte; `on_tick` gets the instant."""
-        self._family, self._address = address
+        """`timeout_ns` bounds a request from its first byte; `on_tick` gets the instant.
+
+        `on_level` gets every change of the number of requests in flight, with its instant.
+        """
         self._timeout_ns = timeout_ns
         self._clock = clock
         self._mono_ns = clock.mono_ns
         self._on_tick = on_tick
+        self._on_level = on_level
+        self.in_flight = 0
         self._epoll = select.epoll()
         self._view = memoryview(bytearray(READ_BYTES))
         self._next_tick_ns = 0
@@ -102,14 +75,15 @@ class Wire:
     def open(self, connection: Connection) -> None:
         """Begin to connect; failure ends the connection as `connect`."""
         connection.opened_ns = self._mono_ns()
-        sock = socket.socket(self._family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        connection.sock = sock
+        target = connection.target
+        sock = socket.socket(target.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        connection.sock, connection.link = sock, target.link()
         self.active[sock.fileno()] = connection
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         _widen_send_buffer(sock, len(connection.payload) + SEND_BUFFER_SLACK_BYTES)
         self._epoll.register(sock.fileno(), select.EPOLLOUT)
-        refusal = sock.connect_ex(self._address)
+        refusal = sock.connect_ex(target.address)
         if refusal not in {0, errno.EINPROGRESS}:
             self._refuse(connection, refusal)
 
@@ -124,9 +98,18 @@ class Wire:
                 return [one for one in connections if one.ended is None]
             self.turn()
 
-    def release(self, connections: list[Connection]) -> None:
+    def take_ended(self) -> list[Connection]:
+        """Those that ended since the last call."""
+        ended, self.ended = self.ended, []
+        return ended
+
+    def forget_samples(self) -> None:
+        """Drop offsets older than every request in flight."""
+        begins = [one.sent_ns for one in self.active.values() if one.sent_ns is not None]
+        self.samples = list(window(self.samples, min(begins, default=self._mono_ns())))
+
+    def release(self, connections: Sequence[Connection], scheduled_ns: int) -> None:
         """The barrier: one scheduled instant for all, then each first byte with its own stamp."""
-        scheduled_ns = self._mono_ns()
         for connection in connections:
             connection.scheduled_ns = scheduled_ns
             self.send(connection)
@@ -135,16 +118,17 @@ class Wire:
         """Stamp and send; what the kernel does not take at once follows from the loop."""
         connection.sent_ns = self._mono_ns()
         self._push(connection)
+        self.in_flight += 1
+        self._on_level(connection.sent_ns, self.in_flight)
 
-    def turn(self) -> None:
-        """Wait for the next events or the next tick, and handle them."""
-        wait_ns = min(max(0, self._next_tick_ns - self._mono_ns()), TICK_NS)
-        for descriptor, events in self._epoll.poll(wait_ns / _NS_PER_S):
+    def turn(self, wake_ns: int | None = None) -> None:
+        """Wait for the next events, the next tick or `wake_ns`, and handle what came."""
+        for descriptor, events in self._wait(wake_ns):
             connection = self.active.get(descriptor)
             if connection is None:
                 continue
             if connection.connected_ns is None:
-                self._finish_connect(connection)
+                self._advance(connection)
                 continue
             if events & select.EPOLLOUT:
                 self._push(connection)
@@ -155,20 +139,44 @@ class Wire:
             self._next_tick_ns = now_ns + TICK_NS
             self._tick(now_ns)
 
-    def _finish_connect(self, connection: Connection) -> None:
-        sock = _sock(connection)
+    def _wait(self, wake_ns: int | None) -> list[tuple[int, int]]:
+        now_ns = self._mono_ns()
+        tick_wait_ns = min(max(0, self._next_tick_ns - now_ns), TICK_NS)
+        if wake_ns is None or wake_ns - now_ns >= tick_wait_ns:
+            return self._epoll.poll(tick_wait_ns / _NS_PER_S)
+        # epoll rounds its timeout up to a millisecond; select on the epoll descriptor does not.
+        if wake_ns > now_ns:
+            select.select([self._epoll], [], [], (wake_ns - now_ns) / _NS_PER_S)
+        return self._epoll.poll(0)
+
+    def _advance(self, connection: Connection) -> None:
+        """One step nearer to a connection that stands; TLS and proxies take several."""
+        sock, link = connection.live_socket(), connection.link
         refusal = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if refusal:
             self._refuse(connection, refusal)
             return
-        connection.connected_ns = self._mono_ns()
+        try:
+            stands = link is None or link.step(sock)
+            if stands and link is not None:
+                connection.payload = link.seal(connection.payload)
+        except LinkError as reason:
+            self._end(connection, "connect", str(reason))
+            return
+        except OSError as broken:
+            self._end(connection, "connect", broken.strerror)
+            return
         self._epoll.modify(sock.fileno(), select.EPOLLIN)
+        if stands:
+            connection.connected_ns = self._mono_ns()
+            if connection.eager:
+                self.send(connection)
 
     def _refuse(self, connection: Connection, refusal: int) -> None:
         self._end(connection, "connect", f"cannot connect: {os.strerror(refusal)}")
 
     def _push(self, connection: Connection) -> None:
-        sock = _sock(connection)
+        sock = connection.live_socket()
         try:
             taken = sock.send(memoryview(connection.payload)[connection.sent_bytes :])
         except BlockingIOError:
@@ -182,6 +190,7 @@ class Wire:
             connection.sent_done_ns = self._mono_ns()
             if taken != len(connection.payload):
                 self._epoll.modify(sock.fileno(), select.EPOLLIN)
+            connection.payload = b""
         elif connection.unsendable:
             self._epoll.modify(sock.fileno(), select.EPOLLIN)
         else:
@@ -189,7 +198,8 @@ class Wire:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            size, ancillary, _, _ = _sock(connection).recvmsg_into([self._view], ANCILLARY_BYTES)
+            sock = connection.live_socket()
+            size, ancillary, _, _ = sock.recvmsg_into([self._view], ANCILLARY_BYTES)
         except BlockingIOError:
             return
         except OSError as refusal:
@@ -200,9 +210,25 @@ class Wire:
             self._end(connection, "eof")
             return
         data = bytes(self._view[:size])
+        if connection.link is not None:
+            data = self._opened(connection, data)
+            if not data:
+                return
+            size = len(data)
         connection.raw_reads.append((now_ns, data, ancillary[0][2] if ancillary else b""))
         if data[-5:] == _LAST_CHUNK or size < len(_LAST_CHUNK):
             self._end_if_complete(connection)
+
+    def _opened(self, connection: Connection, data: bytes) -> bytes:
+        """The plain text `data` completes; none where a record is unfinished or damaged."""
+        sock, link = connection.live_socket(), connection.link
+        try:
+            return data if link is None else link.open(data, sock)
+        except LinkError as damage:
+            self._end(connection, "reset", str(damage))
+        except OSError as broken:
+            self._end(connection, "reset", broken.strerror)
+        return b""
 
     def _end_if_complete(self, connection: Connection) -> None:
         received = connection.received
@@ -213,7 +239,7 @@ class Wire:
             self._end(connection, "complete")
 
     def _end(self, connection: Connection, how: str, detail: str | None = None) -> None:
-        sock = _sock(connection)
+        sock = connection.live_socket()
         connection.ended, connection.ended_detail = how, detail
         connection.ended_ns = self._mono_ns()
         del self.active[sock.fileno()]
@@ -221,6 +247,9 @@ class Wire:
         sock.close()
         connection.sock = None
         self.ended.append(connection)
+        if connection.sent_ns is not None:
+            self.in_flight -= 1
+            self._on_level(connection.ended_ns, self.in_flight)
 
     def _tick(self, now_ns: int) -> None:
         self.samples.append(self._clock.sample())
@@ -242,12 +271,6 @@ class Wire:
         elif connection.raw_reads and connection.raw_reads[-1][0] < now_ns - TICK_NS:
             # Quiet for a tick: perhaps a server that keeps the connection after its answer.
             self._end_if_complete(connection)
-
-
-def _sock(connection: Connection) -> socket.socket:
-    if connection.sock is None:
-        raise ValueError(f"{connection.request_id} has no socket")
-    return connection.sock
 
 
 def _widen_send_buffer(sock: socket.socket, size: int) -> None:

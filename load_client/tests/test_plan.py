@@ -26,7 +26,7 @@ URL = "http://127.0.0.1:8000"
         ({"zzz": 5}, "unknown plan key 'zzz'", "known keys: phase"),
         ({"phase": "measur"}, "'phase' is \"measur\"", "probe, populate"),
         ({"instance": "a/b"}, "'instance'", "letters, digits"),
-        ({"base_url": "https://x"}, "'base_url'", "http://host:port"),
+        ({"base_url": "ftp://x"}, "'base_url'", "http://host:port"),
         ({"base_url": "localhost:8000"}, "'base_url'", "http://host:port"),
         ({"base_url": 3}, "'base_url'", "http://host:port"),
         ({"sessions": []}, "'sessions' is []", "list of session numbers"),

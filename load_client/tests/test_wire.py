@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from load_client.clock import Clock
+from load_client.connection import Connection
 from load_client.deltas import read_delta
 from load_client.http_response import parse_response
 from load_client.sse import split_events
-from load_client.wire import Connection, Wire
+from load_client.target import Target
+from load_client.wire import Wire
 
 from .streams import event, head
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUSY = head("503 Busy", "Content-Length: 4") + b"busy"
+
+
+def loopback(port: int) -> Target:
+    return Target(path="plain", family=socket.AF_INET, address=("127.0.0.1", port))
 
 
 @contextmanager
@@ -45,11 +51,11 @@ def answers_at_once_and_resets() -> Iterator[int]:
 
 def test_an_answer_is_read_even_when_the_request_cannot_be_sent_any_more() -> None:
     with answers_at_once_and_resets() as port:
-        wire = Wire((socket.AF_INET, ("127.0.0.1", port)), timeout_ns=10**9, clock=Clock())
-        connection = Connection("r", b"POST")
+        wire = Wire(timeout_ns=10**9, clock=Clock())
+        connection = Connection("r", b"POST", loopback(port))
         (ready,) = wire.connect_all([connection])
         time.sleep(0.2)  # until the reset is here
-        wire.release([ready])
+        wire.release([ready], time.monotonic_ns())
         while wire.active:
             wire.turn()
         wire.close()
@@ -62,8 +68,9 @@ def test_nothing_is_left_open_when_a_wire_is_closed() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        wire = Wire((socket.AF_INET, listener.getsockname()), timeout_ns=10**9, clock=Clock())
-        connections = [Connection(str(i), b"x") for i in range(3)]
+        wire = Wire(timeout_ns=10**9, clock=Clock())
+        target = loopback(listener.getsockname()[1])
+        connections = [Connection(str(i), b"x", target) for i in range(3)]
         wire.connect_all(connections)
         wire.close()
     assert {one.ended for one in connections} == {"interrupted"}
@@ -74,8 +81,9 @@ def test_many_connections_stand_before_any_is_used() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(512)
-        wire = Wire((socket.AF_INET, listener.getsockname()), timeout_ns=10**9, clock=Clock())
-        connections = [Connection(str(i), b"x") for i in range(200)]
+        wire = Wire(timeout_ns=10**9, clock=Clock())
+        target = loopback(listener.getsockname()[1])
+        connections = [Connection(str(i), b"x", target) for i in range(200)]
         assert wire.connect_all(connections) == connections
         assert all(one.connected_ns and one.sent_ns is None for one in connections)
         wire.close()
