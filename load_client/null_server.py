@@ -4,8 +4,10 @@ Truth of a stream: the kernel's stamp of the request's first byte at this socket
 instant just before each content event is handed to the kernel. Judging a client by the server's own
 *read* of the first byte would charge the server's read queue to the client.
 
-Runs as a process of its own: one JSON line with the port, then, when all streams are served, one
-with the truth. Ends when its stdin closes, so it never outlives its parent.
+Runs as a process of its own: one JSON line with the port, then, when all streams are served (or,
+without a number of requests, when its stdin says a line), one with the truth. Ends when its stdin
+closes, so it never outlives its parent. The first content of stream 7 is ` #000007`, by which a
+client that keeps no request ids can be judged; anything but a POST is answered with a model list.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
+import os
 import re
 import select
 import socket
+import ssl
 import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 from .capture import kernel_wall_ns
 from .clock import Clock, clock_map
+from .link import Link, LinkError
 from .wire import ANCILLARY_BYTES, SO_TIMESTAMPNS
 
 _BACKLOG = 4096
@@ -37,15 +42,23 @@ _HEAD = (
 )
 
 
+_MODEL_LIST = b'{"object":"list","data":[{"id":"null","object":"model","owned_by":"null"}]}'
+_MODELS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_MODEL_LIST), _MODEL_LIST)
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """What every stream does: `ttft_ns` from body complete to the first content event."""
 
-    requests: int
+    requests: int  # 0: until told to stop
     prompt_tokens: int  # what usage says
     ttft_ns: int
     chunks: int
     interval_ns: int
+    keep_truth: bool = True  # a soak of hours needs none
 
 
 @dataclass(slots=True, eq=False)
@@ -55,15 +68,20 @@ class _Stream:
     first_byte_wall_ns: int | None = None
     first_byte_read_ns: int | None = None
     request_id: str | None = None
+    number: int = 0
+    link: Link | None = None  # TLS
+    stands: bool = False  # its handshake is over
+    first_event: bytes = b""
+    sent: int = 0
     writes_ns: list[int] = field(default_factory=list)
 
 
 class NullServer:
     """An epoll loop with a schedule; serves `script.requests` streams and stops."""
 
-    def __init__(self, script: Script, clock: Clock) -> None:
-        """Listens on a free loopback port at once."""
-        self._script, self._clock = script, clock
+    def __init__(self, script: Script, clock: Clock, context: ssl.SSLContext | None = None) -> None:
+        """Listens on a free loopback port at once; with a context, over TLS."""
+        self._script, self._clock, self._context = script, clock, context
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self._listener.bind(("127.0.0.1", 0))
@@ -75,28 +93,37 @@ class NullServer:
         self._schedule: list[tuple[int, int, _Stream]] = []
         self._finished: list[_Stream] = []
         self._opening, self._events, self._closing = _rendered(script)
-        self._orders = 0
+        self._orders = self._begun = self._served = 0
 
     def serve(self, stdin_descriptor: int | None) -> list[dict[str, Any]]:
-        """The truth of every stream; fewer than planned when stdin closed first."""
+        """The truth of every stream, or their count where none is kept; [] when stdin closed."""
         samples = [self._clock.sample()]
         self._epoll.register(self._listener.fileno(), select.EPOLLIN)
         if stdin_descriptor is not None:
             self._epoll.register(stdin_descriptor, select.EPOLLIN)
-        while len(self._finished) < self._script.requests:
+        while not self._script.requests or self._served < self._script.requests:
             wait_s = -1.0
             if self._schedule:
                 wait_s = max(0, self._schedule[0][0] - self._clock.mono_ns()) / 1e9
+            told: bytes | None = None
             for descriptor, _ in self._epoll.poll(wait_s):
                 if descriptor == stdin_descriptor:
-                    return []
-                self._handle(descriptor)
+                    told = os.read(descriptor, _READ_BYTES)
+                else:
+                    self._handle(descriptor)
+            if told == b"":
+                return []
+            if told:
+                break
             self._send_due()
+        if not self._script.keep_truth:
+            return [{"begun": self._begun, "served": self._served}]
         samples.append(self._clock.sample())
         clock = clock_map(samples)
         return [
             {
                 "request_id": stream.request_id,
+                "number": stream.number,
                 "first_byte_ns": None
                 if stream.first_byte_wall_ns is None or clock.stepped
                 else clock.mono_ns(stream.first_byte_wall_ns),
@@ -122,11 +149,15 @@ class NullServer:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-            self._streams[sock.fileno()] = _Stream(sock)
+            link = None if self._context is None else Link(context=self._context)
+            self._streams[sock.fileno()] = _Stream(sock, link=link)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
 
     def _read(self, stream: _Stream) -> None:
         try:
+            if stream.link is not None and not stream.stands:
+                stream.stands = stream.link.step(stream.sock)
+                return
             if stream.first_byte_read_ns is None:
                 # One byte alone: the stamp of a receive is that of its last packet.
                 data, ancillary, _, _ = stream.sock.recvmsg(1, ANCILLARY_BYTES)
@@ -136,22 +167,30 @@ class NullServer:
                 data = stream.sock.recv(_READ_BYTES)
         except BlockingIOError:
             return
-        except OSError:
+        except (OSError, LinkError):
             data = b""
         if not data:
             self._drop(stream)
             return
+        if stream.link is not None:
+            data = stream.link.open(data, stream.sock)
         stream.received += data
         self._begin_if_whole(stream)
 
     def _begin_if_whole(self, stream: _Stream) -> None:
         head_end = stream.received.find(b"\r\n\r\n")
+        if head_end >= 0 and not stream.received.startswith(b"POST "):
+            self._send(stream, _MODELS)
+            self._drop(stream)
+            return
         length = _LENGTH.search(stream.received, 0, head_end + 2) if head_end >= 0 else None
         if length is None or len(stream.received) < head_end + 4 + int(length[1]):
             return
         name = _REQUEST_ID.search(stream.received, 0, head_end + 2)
         stream.request_id = name[1].decode("latin-1") if name else None
         stream.received.clear()
+        stream.number, self._begun = self._begun, self._begun + 1
+        stream.first_event = _coded(_event([{"index": 0, "text": f" #{stream.number:06d}"}]))
         self._plan(self._clock.mono_ns() + self._script.ttft_ns, stream)
 
     def _plan(self, due_ns: int, stream: _Stream) -> None:
@@ -161,14 +200,14 @@ class NullServer:
     def _send_due(self) -> None:
         while self._schedule and self._schedule[0][0] <= self._clock.mono_ns():
             due_ns, _, stream = heapq.heappop(self._schedule)
-            position = len(stream.writes_ns)
+            position, stream.sent = stream.sent, stream.sent + 1
+            event = self._events[position] if position else stream.first_event
             try:
                 if position == 0:
-                    stream.sock.send(self._opening)
-                stream.writes_ns.append(self._clock.mono_ns())
-                stream.sock.send(self._events[position])
+                    self._send(stream, self._opening)
+                self._send_event(stream, event)
                 if position + 1 == self._script.chunks:
-                    stream.sock.send(self._closing)
+                    self._send(stream, self._closing)
             except OSError:
                 self._finish(stream)
                 continue
@@ -177,8 +216,21 @@ class NullServer:
             else:
                 self._plan(due_ns + self._script.interval_ns, stream)
 
+    def _send_event(self, stream: _Stream, event: bytes) -> None:
+        """Truth is the instant just before the kernel gets the bytes, after any encryption."""
+        data = event if stream.link is None else stream.link.seal(event)
+        now_ns = self._clock.mono_ns()
+        if self._script.keep_truth:
+            stream.writes_ns.append(now_ns)
+        stream.sock.send(data)
+
+    def _send(self, stream: _Stream, data: bytes) -> None:
+        stream.sock.send(data if stream.link is None else stream.link.seal(data))
+
     def _finish(self, stream: _Stream) -> None:
-        self._finished.append(stream)
+        self._served += 1
+        if self._script.keep_truth:
+            self._finished.append(stream)
         self._drop(stream)
 
     def _drop(self, stream: _Stream) -> None:
@@ -215,11 +267,19 @@ def _coded(data: bytes) -> bytes:
 
 
 def main() -> None:
-    """Serve once, by the numbers on the command line."""
+    """Serve by the numbers on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("requests", "prompt-tokens", "ttft-ns", "chunks", "interval-ns"):
         parser.add_argument(f"--{name}", type=int, required=True)
-    server = NullServer(Script(**vars(parser.parse_args())), Clock())
+    parser.add_argument("--keep-truth", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--certificate", help="PEM file of certificate and key: serve over TLS")
+    options = vars(parser.parse_args())
+    certificate = options.pop("certificate")
+    context = None
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+    server = NullServer(Script(**options), Clock(), context)
     print(json.dumps({"port": server.port}), flush=True)
     print(json.dumps(server.serve(sys.stdin.fileno())), flush=True)
 
