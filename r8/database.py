@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from r8.errors import MetricError
-from r8.resources import query_text
+from r8.resources import published_path, query_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # In the order they build on each other.
 QUERY_FILES = ("tables", "metrics")
+# Views beyond the metrics: for analysts and for the pictures of a report.
+VIEW_FILES = ("timelines", "certificate", "claims")
 
 
 def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
@@ -41,3 +43,11 @@ def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
     for name in QUERY_FILES:
         connection.execute(query_text(name))
     return connection
+
+
+def add_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Timelines, the certificate's numbers, and published figures beside the runs."""
+    figures = str(published_path("figures.parquet")).replace("'", "''")
+    connection.execute(f"SET VARIABLE r8_figures = '{figures}'")
+    for name in VIEW_FILES:
+        connection.execute(query_text(name))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.evidence import find_runs, read_runs
 from r8.evidence_manifest import MANIFEST
+from r8.seal import BUNDLE, REFERENCE, RUNS, run_paths
+from r8.seal_archive import SUFFIXES, unpack
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +25,7 @@ REFERENCE_ROOT = Path(__file__).resolve().parent.parent / "data" / "reference"
 
 def add_runs(verb: argparse.ArgumentParser) -> None:
     """The positional argument RUN..."""
-    words = "run directories, or folders with runs below"
+    words = "run directories, folders with runs below, or sealed bundles"
     verb.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=words)
 
 
@@ -36,9 +41,16 @@ def add_reference(verb: argparse.ArgumentParser) -> None:
 
 
 def evidences(paths: Sequence[Path]) -> list[Evidence]:
-    """Runs named one by one, or all finished ones below a folder."""
+    """Runs named one by one, all finished ones below a folder, or those of a bundle.
+
+    Runs of a bundle are read by their own digests; whether the bundle is what its sealer signed is
+    `r8 verify`.
+    """
     found: list[Path] = []
     for path in paths:
+        if path.is_file() and path.name.endswith(SUFFIXES):
+            found += run_paths(_unpacked(path), RUNS)
+            continue
         below = [] if (path / MANIFEST).is_file() else find_runs(path)
         found += below or [path]
     return read_runs(found)
@@ -48,9 +60,21 @@ def references(named: Sequence[Path] | None, judged: Sequence[Evidence]) -> list
     """The reference runs of `--reference`, or those of the checkout."""
     if named:
         return evidences(named)
+    # A bundle brings its own reference runs: it must say the same on every machine.
+    bundles = {one.path.parents[2] for one in judged if (one.path.parents[2] / BUNDLE).is_file()}
+    if bundles:
+        return read_runs([path for tree in sorted(bundles) for path in run_paths(tree, REFERENCE)])
     if not REFERENCE_ROOT.is_dir():
         return []
     # Never against the same session: a campaign that is a reference is not its own judge.
     campaigns = {one.run.campaign_id for one in judged}
     runs = read_runs(find_runs(REFERENCE_ROOT))
     return [one for one in runs if one.run.campaign_id not in campaigns]
+
+
+def _unpacked(bundle: Path) -> Path:
+    """The bundle unpacked for as long as this command runs."""
+    folder = Path(tempfile.mkdtemp(prefix="r8-bundle-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    unpack(bundle, folder)
+    return folder.resolve()

@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "evidence": RECORDS | {"journal"},
     "finalise": RECORDS | {"journal", "enginelog", "evidence"},
     "database": RECORDS | {"evidence"},
+    "dictionary": EVIDENCE,
     "metrics": EVIDENCE,
     "intervals": RECORDS,
     "forensics": EVIDENCE | {"metrics"},
@@ -43,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "seal": JUDGE_READS | {"verdict"},
     "verify": JUDGE_READS | {"verdict", "seal"},
     "console": RECORDS,
-    "doors": GROUND,
+    "doors": EVIDENCE,
     "lab": EVIDENCE - {"database"},
 }
 DOORS = {"cli", "__main__", "scenarios"}

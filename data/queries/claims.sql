@@ -1,0 +1,39 @@
+-- Published figures beside what the runs measured; over tables.sql and metrics.sql.
+--
+-- `figures` reads data/published/figures.parquet from the top of the checkout; another place:
+--     SET VARIABLE r8_figures = '/somewhere/figures.parquet';
+-- Standing side by side is no verdict: whether a run may be compared with a page at all (basis,
+-- platform, certificate, number of blocks) is `r8 judge`.
+SET VARIABLE r8_figures = coalesce(
+    CAST(getvariable('r8_figures') AS VARCHAR), 'data/published/figures.parquet');
+
+CREATE OR REPLACE VIEW figures AS SELECT * FROM read_parquet(getvariable('r8_figures'));
+
+-- A figure and a run that measures what it states: same scenario and level, the arm and metric the
+-- ledger names. `measured` is in the figure's unit; ratios of two arms are in figure_ratios.
+CREATE OR REPLACE VIEW figure_runs AS
+SELECT f.figure_id, f.as_printed, f.unit, f.value AS published, m.run_id, m.campaign_id, m.arm,
+       m.level, m.block, r.basis, m.metric, m.statistic,
+       m.value / CASE f.unit WHEN 's' THEN 1e9 WHEN 'ms' THEN 1e6
+                             WHEN 'GB/s' THEN 1e9 WHEN 'MB/s' THEN 1e6 ELSE 1 END AS measured,
+       measured / f.value AS measured_by_published
+FROM figures f
+JOIN metrics m ON m.scenario = f.measured_by AND m.metric = f.measured_metric
+              AND m.phase = 'measure'
+              AND m.statistic = coalesce(f.measured_statistic, '')
+              AND m.arm = f.measured_arms[1] AND (f.level IS NULL OR f.level = m.level)
+JOIN runs r USING (run_id)
+WHERE f.measured_kind = 'value' AND len(f.measured_arms) = 1;
+
+-- The same for ratios of two arms in one block.
+CREATE OR REPLACE VIEW figure_ratios AS
+SELECT f.figure_id, f.as_printed, f.value AS published, a.campaign_id, a.level, a.block,
+       a.numerator_arm, a.denominator_arm, a.metric, a.statistic, exp(a.ln_ratio) AS measured,
+       measured / f.value AS measured_by_published
+FROM figures f
+JOIN arm_ratio a ON a.scenario = f.measured_by AND a.metric = f.measured_metric
+                AND a.phase = 'measure' AND a.statistic = coalesce(f.measured_statistic, '')
+                AND a.numerator_arm = f.measured_arms[1]
+                AND a.denominator_arm = f.measured_arms[2]
+                AND (f.level IS NULL OR f.level = a.level)
+WHERE f.unit = 'x' AND len(f.measured_arms) = 2;

@@ -1,0 +1,79 @@
+-- What happened when, one long table a person can plot; over tables.sql and metrics.sql.
+--
+-- Times are ns since the run's first measure_begin, negative before it. Nothing is interpolated: a
+-- rate belongs to the whole interval between two samples, a count to the instant it changed.
+
+-- The instant every timeline of a run counts from.
+CREATE OR REPLACE VIEW timeline_zero AS
+SELECT run_id, begin_ns AS zero_ns FROM phases WHERE phase = 'measure' AND occurrence = 1;
+
+-- Requests in flight: +1 when the first byte is sent, -1 when the stream ended (a failed request,
+-- at the last instant it has). Cannot show: requests the client held back.
+CREATE OR REPLACE VIEW timeline_in_flight AS
+WITH steps AS (
+    SELECT run_id, sent_ns AS at_ns, 1 AS step FROM requests WHERE sent_ns IS NOT NULL
+    UNION ALL
+    SELECT run_id, coalesce(done_ns, last_content_ns, first_byte_ns, sent_done_ns, sent_ns), -1
+    FROM requests WHERE sent_ns IS NOT NULL
+)
+SELECT run_id, at_ns,
+       CAST(sum(sum(step)) OVER (PARTITION BY run_id ORDER BY at_ns) AS BIGINT) AS in_flight
+FROM steps GROUP BY run_id, at_ns;
+
+-- Bytes received by a network adapter between two samples. RDMA counters first: interface totals
+-- miss RDMA with some drivers. One counter an adapter, the best it has.
+CREATE OR REPLACE VIEW nic_series AS
+WITH known(counter, preference) AS (
+    VALUES ('ethtool.rx_vport_rdma_unicast_bytes', 1), ('ethtool.rx_roce_good_bytes', 2),
+           ('ethtool.rdma_rx_bytes', 3), ('ib.port_rcv_data_bytes', 4), ('netdev.rx_bytes', 5)
+),
+best AS (
+    SELECT p.run_id, p.host, p.device, arg_min(k.counter, k.preference) AS counter
+    FROM probes p JOIN known k USING (counter)
+    WHERE p.probe = 'nic' AND p.value IS NOT NULL
+    GROUP BY p.run_id, p.host, p.device
+),
+steps AS (
+    SELECT p.run_id, p.host, p.device, p.counter, p.mono_ns AS end_ns,
+           lag(p.mono_ns) OVER s AS begin_ns, p.value - lag(p.value) OVER s AS received_bytes
+    FROM probes p JOIN best b USING (run_id, host, device, counter)
+    WHERE p.probe = 'nic' AND p.value IS NOT NULL
+    WINDOW s AS (PARTITION BY p.run_id, p.host, p.device, p.counter, p.epoch ORDER BY p.mono_ns)
+)
+SELECT *, received_bytes / ((end_ns - begin_ns) / 1e9) AS received_bytes_per_s
+FROM steps WHERE begin_ns IS NOT NULL AND end_ns > begin_ns;
+
+-- Every series of a run in one form.
+--   device_read, device_write  bytes/s of a block device between two samples
+--   nic_receive                bytes/s of a network adapter between two samples
+--   gpu_busy                   percent, as the driver says it. Cannot show: what it was busy with.
+--   in_flight                  requests sent and not ended, from this instant on
+--   first_tokens               requests that had their first content at this instant, counted up
+CREATE OR REPLACE VIEW timeline AS
+SELECT s.run_id, 'device_read' AS series, s.device, s.begin_ns - z.zero_ns AS begin_ns,
+       s.end_ns - z.zero_ns AS end_ns, s.read_bytes_per_s AS value, 'bytes/s' AS unit
+FROM device_series s JOIN timeline_zero z USING (run_id)
+UNION ALL
+SELECT s.run_id, 'device_write', s.device, s.begin_ns - z.zero_ns, s.end_ns - z.zero_ns,
+       s.write_bytes_per_s, 'bytes/s'
+FROM device_series s JOIN timeline_zero z USING (run_id)
+UNION ALL
+SELECT s.run_id, 'nic_receive', s.device, s.begin_ns - z.zero_ns, s.end_ns - z.zero_ns,
+       s.received_bytes_per_s, 'bytes/s'
+FROM nic_series s JOIN timeline_zero z USING (run_id)
+UNION ALL
+SELECT p.run_id, 'gpu_busy', p.device, p.mono_ns - z.zero_ns, p.mono_ns - z.zero_ns,
+       CAST(p.value AS DOUBLE), 'percent'
+FROM probes p JOIN timeline_zero z USING (run_id)
+WHERE p.probe = 'gpu' AND p.counter = 'gpu_busy_percent' AND p.value IS NOT NULL
+UNION ALL
+SELECT f.run_id, 'in_flight', '-', f.at_ns - z.zero_ns, f.at_ns - z.zero_ns,
+       CAST(f.in_flight AS DOUBLE), 'requests'
+FROM timeline_in_flight f JOIN timeline_zero z USING (run_id)
+UNION ALL
+SELECT r.run_id, 'first_tokens', r.phase, r.first_content_ns - z.zero_ns,
+       r.first_content_ns - z.zero_ns,
+       CAST(row_number() OVER (PARTITION BY r.run_id, r.phase ORDER BY r.first_content_ns)
+            AS DOUBLE), 'requests'
+FROM requests r JOIN timeline_zero z USING (run_id)
+WHERE r.first_content_ns IS NOT NULL;
