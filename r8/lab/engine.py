@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
 import json
 import os
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 
 from r8.errors import EngineError
 from r8.lab.commands import run
+from r8.lab.hosts import engine_is_remote, engine_words, through
 from r8.lab.site import fill
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ LOG_TAIL_LINES = 12
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _PREFIX_CACHING = re.compile(r"enable_prefix_caching=(True|False)")
+_CONNECTOR = re.compile(r"kv_connector='?(\w+)'?")
 _LMCACHE_CONFIG = re.compile(r"Creating LMCacheEngine with config: (.*)")
 
 
@@ -40,6 +43,7 @@ class RunningEngine:
     root_pid: int  # on the host: the process tree below it is the engine
     log_path: Path
     process: Process
+    stop_token: int | None = None  # ends it behind a prefix; None: it is our own child
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,38 @@ class ServerConfig:
     cpu_tier_bytes: int | None
     disk_path: str | None
     extra_config: str | None
+    remote_url: str | None = None
+    kv_connector: str | None = None
+
+
+def engine_argv(
+    site: Site, instance: Instance, env: dict[str, str], command: list[str]
+) -> list[str]:
+    """The words that start one instance; behind a prefix its environment goes along as `env K=V`.
+
+    There the process also leaves its pid in a file, so that stopping reaches it and only it.
+    """
+    if not engine_is_remote(site, instance.host):
+        return command
+    words = [f"{key}={value}" for key, value in sorted(env.items())]
+    script = f'echo $$ > {_pid_file(instance)}; exec env "$@"'
+    return engine_words(site, ["sh", "-c", script, "r8", *words, *command], instance.host)
+
+
+def stop_argv(site: Site, instance: Instance) -> list[str]:
+    """The words that end an instance behind a prefix: TERM, time to obey, then its whole group."""
+    script = (
+        f"f={_pid_file(instance)}; p=$(cat $f 2>/dev/null) || exit 0; rm -f $f; "
+        "kill -TERM $p 2>/dev/null || exit 0; n=0; "
+        f"while kill -0 $p 2>/dev/null && [ $n -lt {round(site.engine.stop_grace_s)} ]; "
+        "do sleep 1; n=$((n+1)); done; "
+        "kill -KILL -- -$p 2>/dev/null || kill -KILL $p 2>/dev/null; true"
+    )
+    return engine_words(site, ["sh", "-c", script], instance.host)
+
+
+def _pid_file(instance: Instance) -> str:
+    return f"/tmp/r8-engine-{instance.name}.pid"  # noqa: S108 - inside the container
 
 
 def launch(
@@ -58,44 +94,75 @@ def launch(
     site: Site,
     instance: Instance,
     env: dict[str, str],
-    names: dict[str, str],
+    command: list[str],
     log_path: Path,
 ) -> RunningEngine:
-    """Start one engine instance; does not wait until it is ready.
-
-    Locally the environment goes to the process; through an exec prefix it goes along as `env K=V`,
-    and the process inside leaves its pid in a file, so that stopping reaches it and only it.
-    """
+    """Start one engine instance; does not wait until it is ready."""
     engine = site.engine
-    command = fill(engine.command, names, where="engine.command")
-    prefix = [*site.host(engine.host).exec_prefix, *engine.exec_prefix]
-    if prefix:
-        pid_file = f"/tmp/r8-{names['run_id']}-{instance.name}.pid"  # noqa: S108 - inside the container
-        words = [f"{key}={value}" for key, value in env.items()]
-        argv = [*prefix, "sh", "-c", f'echo $$ > {pid_file}; exec env "$@"', "r8", *words, *command]
-        keeper.on_exit(
-            [*prefix, "sh", "-c", f"kill -TERM $(cat {pid_file}); rm -f {pid_file}; true"]
-        )
-        process = keeper.spawn(f"engine-{instance.name}", argv, log_path=log_path)
+    argv = engine_argv(site, instance, env, command)
+    stop_token: int | None = None
+    whole: dict[str, str] | None = None
+    if engine_is_remote(site, instance.host):
+        stop_token = keeper.on_exit(stop_argv(site, instance), f"engine {instance.name}")
     else:
         whole = {key: value for key, value in os.environ.items() if key not in engine.unset_env}
-        process = keeper.spawn(
-            f"engine-{instance.name}", command, env=whole | env, log_path=log_path
-        )
-    root_pid = process.pid
-    if engine.root_pid is not None:
-        root_pid = _ask_root_pid(site, fill(engine.root_pid, names, where="engine.root_pid"))
+        whole |= env
+    process = keeper.spawn(f"engine-{instance.name}", argv, env=whole, log_path=log_path)
     return RunningEngine(
         instance=instance.name,
-        base_url=instance.base_url.format(port=instance.port),
-        root_pid=root_pid,
+        base_url=base_url_of(instance),
+        root_pid=process.pid,
         log_path=log_path,
         process=process,
+        stop_token=stop_token,
     )
 
 
-def _ask_root_pid(site: Site, command: list[str]) -> int:
-    answer = run([*site.host(site.engine.host).exec_prefix, *command])
+def with_root_pid(site: Site, engine: RunningEngine, names: dict[str, str]) -> RunningEngine:
+    """The engine with the host pid its site names, where it names one; ask when it is ready."""
+    if site.engine.root_pid is None:
+        return engine
+    argv = root_pid_argv(site, engine.instance, names)
+    return dataclasses.replace(engine, root_pid=_ask_root_pid(argv))
+
+
+def root_pid_argv(site: Site, instance: str, names: dict[str, str]) -> list[str]:
+    """The command that prints the host pid whose tree holds an instance."""
+    command = fill(site.engine.root_pid or (), names, where="engine.root_pid")
+    return through(site.host(site.host_of(instance)).exec_prefix, command)
+
+
+def base_url_of(instance: Instance) -> str:
+    """Where an instance is reached from the host R8 runs on."""
+    return instance.base_url.format(port=instance.port)
+
+
+def stop(keeper: Keeper, site: Site, engine: RunningEngine) -> None:
+    """End an engine with everything it started, here or behind its prefix.
+
+    Raises:
+        SiteError: it does not end.
+
+    """
+    if engine.stop_token is not None:
+        keeper.undo(engine.stop_token)
+    keeper.stop(engine.process, grace_s=site.engine.stop_grace_s)
+
+
+def require_alive(engine: RunningEngine) -> None:
+    """Stop a cell whose engine has ended, while its log still says why.
+
+    Raises:
+        EngineError: the process ended.
+
+    """
+    code = engine.process.poll()
+    if code is not None:
+        raise _died(engine, f"the engine ended with code {code} while it was used")
+
+
+def _ask_root_pid(command: list[str]) -> int:
+    answer = run(command)
     if not answer.ok or not answer.output.strip().isdigit():
         raise EngineError(
             f"the engine's root pid is not known: {answer.error or answer.output.strip()!r}",
@@ -116,14 +183,14 @@ def wait_ready(engine: RunningEngine, path: str, timeout_s: float) -> None:
     while time.monotonic() < deadline:
         code = engine.process.poll()
         if code is not None:
-            raise _not_ready(engine, f"the engine ended with code {code} before it was ready")
+            raise _died(engine, f"the engine ended with code {code} before it was ready")
         if _status(engine.base_url, path) == http.client.OK:
             return
         time.sleep(POLL_INTERVAL_S)
-    raise _not_ready(engine, f"no 200 from {engine.base_url}{path} within {timeout_s:g} s")
+    raise _died(engine, f"no 200 from {engine.base_url}{path} within {timeout_s:g} s")
 
 
-def _not_ready(engine: RunningEngine, what: str) -> EngineError:
+def _died(engine: RunningEngine, what: str) -> EngineError:
     tail = " | ".join(_log_lines(engine.log_path)[-LOG_TAIL_LINES:])
     return EngineError(
         f"{what}; its log ends: {tail or '(empty)'}",
@@ -157,9 +224,12 @@ def read_config(log_path: Path) -> ServerConfig:
     """What the engine logged of its own configuration at start; later lines win over earlier."""
     prefix_caching: bool | None = None
     lmcache: str = ""
+    connector: str | None = None
     for line in _log_lines(log_path):
         if found := _PREFIX_CACHING.search(line):
             prefix_caching = found.group(1) == "True"
+        if found := _CONNECTOR.search(line):
+            connector = found.group(1)
         if found := _LMCACHE_CONFIG.search(line):
             lmcache = found.group(1)
     tier_gib = _value(lmcache, "max_local_cpu_size")
@@ -171,6 +241,8 @@ def read_config(log_path: Path) -> ServerConfig:
         cpu_tier_bytes=round(float(tier_gib) * (1 << 30)) if tier_gib else None,
         disk_path=_value(lmcache, "local_disk"),
         extra_config=_braces(lmcache, "extra_config"),
+        remote_url=_value(lmcache, "remote_url"),
+        kv_connector=connector,
     )
 
 

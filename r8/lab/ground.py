@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import SiteError
-from r8.lab import instruments
+from r8.lab import commands, instruments, remote
+from r8.lab.hosts import engine_words, through
+from r8.lab.instruments import Watched
 from r8.lab.rehearsal import build
 from r8.lab.site import DROP_CACHES, fill
 from r8.units import s_from_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from r8.lab.keeper import Keeper
     from r8.lab.rehearsal.control import Control
-    from r8.lab.site import Arm, LoadedSite, Site
+    from r8.lab.remote import ClockOffset
+    from r8.lab.site import Arm, Host, LoadedSite, Site
 
 CLUSTER_RUNG = "cluster"
 # Block devices that no file of an engine lies on; a loop device is named when KV lies on it.
@@ -42,6 +45,8 @@ class Ground:
     overlays: dict[str, Path] = field(default_factory=dict)  # by LMCache version
     calibrations: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     controls: dict[str, Control | None] = field(default_factory=dict)  # of shaped devices
+    offsets: dict[str, ClockOffset] = field(default_factory=dict)  # of hosts behind a prefix
+    disks: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by host behind a prefix
 
     def names(self, arm: Arm) -> dict[str, str]:
         """What `{names}` in commands stand for."""
@@ -49,7 +54,7 @@ class Ground:
 
     def env(self, arm: Arm) -> dict[str, str]:
         """Environment beyond the site's own: which LMCache tree is imported, and our connector."""
-        if not self.overlays:
+        if not self.overlays or arm.kv == "none":
             return {}
         if arm.lmcache not in self.overlays:
             known = ", ".join(sorted(self.overlays))
@@ -60,15 +65,39 @@ class Ground:
             )
         return {"PYTHONPATH": f"{self.overlays[arm.lmcache]}:{self.fillings['connector_dir']}"}
 
-    def python(self) -> list[str]:
-        """The interpreter that runs LMCache, with the way to it."""
-        engine = self.site.engine
-        words = fill(engine.python, self.site.vars | self.fillings, where="engine.python")
-        return [*self.site.host(engine.host).exec_prefix, *engine.exec_prefix, *words]
+    def python(self, host: str | None = None) -> list[str]:
+        """The interpreter that runs LMCache, with the way to it on a host."""
+        return self.python_running(host=host)
 
-    def drop_command(self, arm: Arm) -> list[str]:
-        """The command that empties the page cache before this arm reads."""
-        return list(self.drops[arm.device])
+    def python_running(self, *words: str, host: str | None = None) -> list[str]:
+        """The command that runs the interpreter with these words."""
+        python = fill(
+            self.site.engine.python, self.site.vars | self.fillings, where="engine.python"
+        )
+        return engine_words(self.site, [*python, *words], host)
+
+    def drop_commands(self, arm: Arm, instances: Sequence[str]) -> list[list[str]]:
+        """The commands that empty the page caches of every host this arm's reads touch."""
+        here = list(self.drops[arm.device])
+        return [here, *self._other_drops(arm, instances)]
+
+    def _other_drops(self, arm: Arm, instances: Sequence[str]) -> list[list[str]]:
+        holder = self.site.device(arm.device).host
+        hosts = [name for name in self.site.hosts_of(instances) if name != holder]
+        return [drop_words(self.site.host(name)) for name in hosts]
+
+    def watched(self, arm: Arm, instances: Sequence[str]) -> tuple[Watched, ...]:
+        """What the probes watch, host by host: the holder of the KV device and every engine's."""
+        names = dict.fromkeys((self.site.device(arm.device).host, *self.site.hosts_of(instances)))
+        return tuple(
+            Watched(
+                host=self.site.host(name),
+                block_devices=self.block_devices(name),
+                instances=tuple(one for one in instances if self.site.host_of(one) == name),
+                offset=self.offsets.get(name),
+            )
+            for name in names
+        )
 
     def kv_root(self, device: str) -> Path:
         """The directory runs may make their own directories in."""
@@ -83,14 +112,13 @@ class Ground:
         mine = self.block_names[device]
         return tuple(sorted({name for name in self.block_names.values() if name not in {mine, ""}}))
 
-    def block_devices(self) -> tuple[str, ...]:
-        """Every KV device and every disk beside them: what is read elsewhere is told apart."""
-        disks = {
-            path.name
-            for path in Path("/sys/block").iterdir()
-            if not path.name.startswith(NO_MEDIUM)
-        }
-        return tuple(sorted(disks | {name for name in self.block_names.values() if name}))
+    def block_devices(self, host: str) -> tuple[str, ...]:
+        """KV devices of a host and every disk beside them: what is read elsewhere is told apart."""
+        names = self.disks.get(host) or tuple(path.name for path in Path("/sys/block").iterdir())
+        disks = {name for name in names if not name.startswith(NO_MEDIUM)}
+        mine = {one.name for one in self.site.devices if one.host == host}
+        kv = {block for name, block in self.block_names.items() if block and name in mine}
+        return tuple(sorted(disks | kv))
 
     def latency_s(self, device: str) -> float | None:
         """Latency a request that the device is shaped to; None where it is not shaped."""
@@ -119,17 +147,53 @@ def prepare(
         if site.rehearsal is None:
             yield _cluster(site, work_dir)
             return
-        plan = site.scenarios[scenario]
-        with build.rehearsal_ground(site, plan, keeper, work_dir, say) as built:
+        with build.rehearsal_ground(site, scenario, keeper, work_dir, say) as built:
             yield Ground(site=site, work_dir=work_dir, **built)
+
+
+def imagined(site: Site) -> Ground:
+    """The ground as a dry run prints it: nothing is built, resolved or measured."""
+    fillings = {"python": sys.executable}
+    versions: tuple[str, ...] = ()
+    if site.rehearsal is not None:
+        versions = site.rehearsal.lmcache
+        fillings |= {"stack_python": "STACK/bin/python", "model_dir": "MODEL"}
+        fillings |= {"connector_dir": "CONNECTOR"}
+    names = {one.name: one for one in site.devices}
+    return Ground(
+        site=site,
+        work_dir=Path("WORK"),
+        rung=CLUSTER_RUNG if site.rehearsal is None else "not built",
+        note="a dry run",
+        kv_roots={
+            name: Path(one.kv_dir.format(shaped=f"/SHAPED/{name}")) for name, one in names.items()
+        },
+        block_names={name: one.block_device or f"DEVICE_OF_{name}" for name, one in names.items()},
+        drops={name: tuple(drop_words(site.host(one.host))) for name, one in names.items()},
+        fillings=fillings,
+        overlays={version: Path(f"LMCACHE-{version}") for version in versions},
+        disks={one.name: ("DISKS",) for one in site.hosts if one.exec_prefix},
+    )
+
+
+def drop_words(host: Host) -> list[str]:
+    """The command that empties a host's page cache, through its prefix."""
+    return through(host.exec_prefix, host.drop_caches or DROP_CACHES)
 
 
 def _cluster(site: Site, work_dir: Path) -> Ground:
     """The site's own devices; their block devices are resolved unless the file names them."""
+    offsets, disks = {}, {}
+    for host in site.hosts:
+        if host.exec_prefix:
+            remote.install(host)
+            offsets[host.name] = remote.clock_offset(host)
+            listed = commands.run(through(host.exec_prefix, ["ls", "/sys/block"]))
+            disks[host.name] = tuple(listed.output.split())
     kv_roots = {device.name: Path(device.kv_dir) for device in site.devices}
     names = {
         device.name: device.block_device
-        or str(instruments.topology(Path(device.kv_dir))["device"] or "")
+        or str(instruments.topology(Path(device.kv_dir), site.host(device.host))["device"] or "")
         for device in site.devices
     }
     return Ground(
@@ -139,9 +203,8 @@ def _cluster(site: Site, work_dir: Path) -> Ground:
         note=f"devices as {site.name} names them",
         kv_roots=kv_roots,
         block_names=names,
-        drops={
-            device.name: site.host(device.host).drop_caches or DROP_CACHES
-            for device in site.devices
-        },
+        drops={device.name: tuple(drop_words(site.host(device.host))) for device in site.devices},
         fillings={"python": sys.executable},
+        offsets=offsets,
+        disks=disks,
     )

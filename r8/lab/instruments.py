@@ -1,4 +1,4 @@
-"""Running the load client and the probes as processes of their own."""
+"""Running the probes as processes of their own, here and on other hosts."""
 
 from __future__ import annotations
 
@@ -7,117 +7,178 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
+from r8.lab import remote
 from r8.lab.commands import run
 
 if TYPE_CHECKING:
+    from r8.lab.hosts import KvDirectory
     from r8.lab.keeper import Keeper, Process
     from r8.lab.recording import Recording
+    from r8.lab.remote import ClockOffset
+    from r8.lab.site import Host
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROBE_STOP_S = 10.0
-# The load client exits 1 when requests failed: their rows are evidence, so it is no error here.
-CLIENT_SOME_FAILED = 1
 PROBE_RATES_HZ = {"disk": 10, "process": 10, "host": 1, "engine": 1}
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The instruments are found from the checkout, whatever directory R8 was started in."""
     return os.environ | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
 
 
-def run_load(recording: Recording, name: str, plan: dict[str, Any], *, timeout_s: float) -> int:
-    """Run one load phase to its end and keep its plan; returns how the client ended (0 or 1).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What is sampled on one host; `offset` None: the host R8 runs on."""
 
-    Raises:
-        InstrumentError: the client could not work at all.
+    host: Host
+    block_devices: tuple[str, ...]
+    instances: tuple[str, ...]
+    offset: ClockOffset | None
 
-    """
-    plan_path = recording.raw(f"plan-{name}.json")
-    plan_path.write_text(json.dumps(plan, indent=1, sort_keys=True))
-    argv = [sys.executable, "-m", "load_client", "run", "--quiet"]
-    argv += ["--plan", str(plan_path), "--out", str(recording.directory)]
-    try:
-        done = subprocess.run(
-            argv,
-            env=_environment(),
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probes:
+    """The probes of one run: a process on each host."""
+
+    processes: tuple[tuple[Process, Host, ClockOffset | None], ...]
+
+
+def start_probes(
+    keeper: Keeper, recording: Recording, hosts: tuple[Watched, ...], plan: dict[str, Any]
+) -> Probes:
+    """Start sampling on every host; ends by itself when this process dies: its input closes."""
+    processes = []
+    for watched in hosts:
+        mine = plan | {"host": watched.host.name, "block_devices": list(watched.block_devices)}
+        mine["engines"] = {one: plan["engines"][one] for one in watched.instances}
+        mine["metrics"] = {one: plan["metrics"][one] for one in watched.instances}
+        start = _start_here if watched.offset is None else _start_there
+        processes.append(
+            (start(keeper, recording, watched.host, mine), watched.host, watched.offset)
         )
-    except subprocess.TimeoutExpired as error:
-        raise InstrumentError(
-            f"the load client did not end within {timeout_s:g} s",
-            where=str(plan_path),
-            next_step="look at the engine's log beside it; raise request_timeout_s if it worked",
-        ) from error
-    if done.returncode not in {0, CLIENT_SOME_FAILED}:
-        raise InstrumentError(
-            f"the load client ended with code {done.returncode}: {done.stderr.strip()[-400:]}",
-            where=str(plan_path),
-            next_step="mend what it names; the plan can be run alone with python -m load_client",
-        )
-    return done.returncode
+        if watched.offset is not None:
+            recording.event("clock_offset", **watched.offset.facts())
+    return Probes(processes=tuple(processes))
 
 
-def start_probes(keeper: Keeper, recording: Recording, plan: dict[str, Any]) -> Process:
-    """Start sampling; ends by itself when this process dies, because its standard input closes."""
+def _start_here(keeper: Keeper, recording: Recording, _host: Host, plan: dict[str, Any]) -> Process:
     plan_path = recording.raw("plan-probes.json")
     plan_path.write_text(json.dumps(plan, indent=1, sort_keys=True))
-    argv = [sys.executable, "-m", "probes", "record"]
-    argv += ["--plan", str(plan_path), "--out", str(recording.directory)]
     return keeper.spawn(
         "probes",
-        argv,
-        env=_environment(),
+        probes_argv(recording.directory),
+        env=environment(),
         cwd=CHECKOUT,
         log_path=recording.raw("probes.log"),
         stdin=subprocess.PIPE,
     )
 
 
-def stop_probes(keeper: Keeper, process: Process) -> None:
-    """Stop sampling in the way that leaves whole files.
+def probes_argv(directory: Path) -> list[str]:
+    """The words that sample on this host, by the plan that lies in the run's raw/."""
+    argv = [sys.executable, "-m", "probes", "record"]
+    return [*argv, "--plan", str(directory / "raw" / "plan-probes.json"), "--out", str(directory)]
+
+
+def _start_there(keeper: Keeper, recording: Recording, host: Host, plan: dict[str, Any]) -> Process:
+    return keeper.spawn(
+        f"probes-{host.name}",
+        remote_probes_argv(host, plan),
+        log_path=recording.raw(f"probes-{host.name}.jsonl"),
+        stdin=subprocess.PIPE,
+    )
+
+
+def remote_probes_argv(host: Host, plan: dict[str, Any]) -> list[str]:
+    """The words that sample on another host, rows to standard output."""
+    words = ["probes", "record", "--host", host.name, "--no-iostat"]
+    words += ["--devices", ",".join(plan["block_devices"])] if plan["block_devices"] else []
+    for instance, pid in plan["engines"].items():
+        words += ["--engine", f"{instance}={pid}"]
+    for instance, url in plan["metrics"].items():
+        words += ["--metrics", f"{instance}={url}"]
+    for probe, rate in plan["rates_hz"].items():
+        words += ["--rate", f"{probe}={rate}"]
+    return remote.instrument_argv(host, words)
+
+
+def stop_probes(keeper: Keeper, recording: Recording, probes: Probes) -> None:
+    """Stop sampling in the way that leaves whole files, and bring other hosts' rows home.
 
     Raises:
-        InstrumentError: the probes had ended before, or ended badly: the series has a hole.
+        InstrumentError: probes had ended before, or ended badly: the series has a hole.
 
     """
-    early = process.poll()
-    if early is None:
-        process.popen.send_signal(signal.SIGINT)
-        try:
-            early = process.wait(timeout=PROBE_STOP_S)
-        except subprocess.TimeoutExpired:
-            early = None
-    keeper.stop(process, grace_s=1.0)
-    if process.stdin is not None:
-        process.stdin.close()
-    if early != 0:
+    bad = []
+    for process, host, offset in probes.processes:
+        code = _stop_one(keeper, process, by_input=offset is not None)
+        if code != 0:
+            bad.append(f"{process.name} ended with code {code}")
+        if offset is not None:
+            _bring_home(recording, recording.raw(f"probes-{host.name}.jsonl"), offset)
+    if bad:
         raise InstrumentError(
-            f"the probes ended with code {early}",
+            f"the {'; '.join(bad)}",
             where="raw/probes.log of the run",
-            next_step="read it, then run `python -m probes status` on this host",
+            next_step="read it, then run `python -m probes status` on that host",
         )
 
 
-def residency(recording: Recording, kv_dir: Path, moment: str) -> None:
-    """Record the page-cache residency of every KV file."""
-    argv = [sys.executable, "-m", "probes", "residency", "--dir", str(kv_dir)]
-    argv += ["--moment", moment, "--out", str(recording.directory / "residency.jsonl")]
-    _instrument(argv)
+def _stop_one(keeper: Keeper, process: Process, *, by_input: bool) -> int | None:
+    """Exit code; a probe behind a prefix is told by the end of its input, ours by a signal."""
+    code = process.poll()
+    if code is None:
+        if by_input and process.stdin is not None:
+            process.stdin.close()
+        else:
+            process.popen.send_signal(signal.SIGINT)
+        try:
+            code = process.wait(timeout=PROBE_STOP_S)
+        except subprocess.TimeoutExpired:
+            code = None
+    keeper.stop(process, grace_s=1.0)
+    if process.stdin is not None:
+        process.stdin.close()
+    return code
 
 
-def topology(path: Path) -> dict[str, Any]:
-    """Which device a path lies on, down to its members."""
-    answer = json.loads(
-        _instrument([sys.executable, "-m", "probes", "topology", "--path", str(path)])
-    )
+def _bring_home(recording: Recording, source: Path, offset: ClockOffset) -> None:
+    with source.open() as lines:
+        for row in remote.on_our_clock(lines, offset):
+            recording.append("probes", row)
+
+
+def residency(
+    recording: Recording, kv: KvDirectory, moment: str, offset: ClockOffset | None
+) -> None:
+    """Record the page-cache residency of every KV file on the host that holds the directory."""
+    said = instrument(residency_argv(kv, moment, recording.directory))
+    if offset is not None:
+        for row in remote.on_our_clock(said.splitlines(), offset):
+            recording.append("residency", row)
+
+
+def residency_argv(kv: KvDirectory, moment: str, directory: Path) -> list[str]:
+    """The words that look: into the journal here, to standard output on another host."""
+    words = ["probes", "residency", "--dir", kv.path, "--moment", moment]
+    if kv.host.exec_prefix:
+        return remote.instrument_argv(kv.host, words)
+    return [sys.executable, "-m", *words, "--out", str(directory / "residency.jsonl")]
+
+
+def topology(path: Path, host: Host | None = None) -> dict[str, Any]:
+    """Which device a path lies on, down to its members; on a host behind a prefix, there."""
+    words = ["probes", "topology", "--path", str(path)]
+    argv = [sys.executable, "-m", *words]
+    if host is not None and host.exec_prefix:
+        argv = remote.instrument_argv(host, words)
+    answer = json.loads(instrument(argv))
     if not isinstance(answer, dict):
         raise InstrumentError(
             "the topology probe did not answer with an object",
@@ -127,18 +188,14 @@ def topology(path: Path) -> dict[str, Any]:
     return answer
 
 
-def calibrate_client(out: Path, concurrency: int, request_bytes: int) -> dict[str, Any]:
-    """Measure the load client against its own null server; returns its calibration row."""
-    argv = [sys.executable, "-m", "load_client", "calibrate", "--out", str(out)]
-    argv += ["--concurrency", str(concurrency), "--request-bytes", str(request_bytes)]
-    _instrument(argv)
-    row: dict[str, Any] = json.loads(out.read_text().splitlines()[-1])
-    return row
+def instrument(argv: list[str]) -> str:
+    """Run an instrument to its end; returns what it printed.
 
+    Raises:
+        InstrumentError: it failed.
 
-def _instrument(argv: list[str]) -> str:
-    environment = _environment()
-    words = ["env", f"PYTHONPATH={environment['PYTHONPATH']}", *argv]
+    """
+    words = ["env", f"PYTHONPATH={environment()['PYTHONPATH']}", *argv]
     done = run(words, timeout_s=300.0)
     if not done.ok:
         raise InstrumentError(

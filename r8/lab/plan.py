@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from r8.errors import SiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from r8.lab.site import Arm, Plan
 
 # Session numbers: measured ones count from 0; the others must never meet them.
 FLUSH_SESSIONS_FROM = 100_000
 PROBE_SESSION = 200_000
 REWARM_SESSION = 200_001
 CONTROL_SESSION = 200_002
+# Room for the special sessions of this many instances in each cell.
+_INSTANCES_MAX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +68,114 @@ def steps(arms: tuple[str, ...], blocks: int, seed: int) -> list[Step]:
         for order, arm in enumerate(deck.pop()):
             plan.append(Step(block=block, order=order, arm=arm, balanced=balanced))
     return plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One cell in one block: where it stands in the matrix, and which sessions it measures.
+
+    `life` names the engine start it belongs to: every cell of a life runs on the same engines and
+    the same populate, one after another, each on sessions no other cell reads.
+    """
+
+    block: int
+    order: int  # of the life inside its block
+    life: str
+    arm: str
+    concurrency: int
+    index: int  # of the cell inside its life
+    first_session: int
+    sessions: int
+    balanced: bool
+
+    @property
+    def name(self) -> str:
+        """As tests, run ids and tables name it."""
+        return f"b{self.block}-{self.arm}-c{self.concurrency}"
+
+
+def levels_of(plan: Plan, arm: str) -> tuple[int, ...]:
+    """The levels one arm is run at, lowest first."""
+    return tuple(sorted(plan.levels.get(arm, plan.concurrency)))
+
+
+def lives_of(arm_names: Sequence[str], arms: Mapping[str, Arm]) -> dict[str, list[str]]:
+    """Arms by the life they share, in the order the plan names them."""
+    lives: dict[str, list[str]] = {}
+    for name in arm_names:
+        lives.setdefault(arms[name].life or name, []).append(name)
+    return lives
+
+
+def places(
+    plan: Plan, arms: Mapping[str, Arm], arm_names: Sequence[str], blocks: int, seed: int
+) -> list[Place]:
+    """Every cell of every block, in the order it is to be run.
+
+    Lives stand in Williams order; inside a life the arms follow the plan, each with its levels from
+    the lowest up. Session numbers depend on the plan alone, so that a resumed life reads what the
+    interrupted one would have read.
+
+    Raises:
+        SiteError: a level that the instances cannot share evenly.
+
+    """
+    lives = lives_of(arm_names, arms)
+    cells = {life: _cells(plan, members) for life, members in lives.items()}
+    return [
+        Place(
+            block=step.block,
+            order=step.order,
+            life=step.arm,
+            arm=arm,
+            concurrency=level,
+            index=index,
+            first_session=first,
+            sessions=sessions,
+            balanced=step.balanced,
+        )
+        for step in steps(tuple(lives), blocks, seed)
+        for index, (arm, level, first, sessions) in enumerate(cells[step.arm])
+    ]
+
+
+def _cells(plan: Plan, members: Sequence[str]) -> list[tuple[str, int, int, int]]:
+    found: list[tuple[str, int, int, int]] = []
+    first = 0
+    for arm in members:
+        for level in levels_of(plan, arm):
+            if level % len(plan.instances):
+                raise SiteError(
+                    f"{len(plan.instances)} instances cannot share level {level} of arm {arm}",
+                    where="scenarios",
+                    next_step="give concurrency (of the whole machine) as a multiple of them",
+                )
+            sessions = plan.sessions or level
+            found.append((arm, level, first, sessions))
+            first += sessions
+    return found
+
+
+def life_sessions(plan: Plan, members: Sequence[str]) -> int:
+    """Sessions one life populates to be measured, all instances together."""
+    cells = _cells(plan, members)
+    return cells[-1][2] + cells[-1][3] if cells else 0
+
+
+def share(place: Place, instance: int, instances: int) -> list[int]:
+    """The session numbers of a cell that one instance populates."""
+    each = place.sessions // instances
+    first = place.first_session + instance * each
+    return list(range(first, first + each))
+
+
+def special_session(base: int, *, cell: int, instance: int) -> int:
+    """A session of its own for one use in one cell on one instance; `base` says which use."""
+    # The bases are neighbours, so the numbers of one use lie a stride apart.
+    return base + 10 * (cell * _INSTANCES_MAX + instance)
+
+
+def flush_share(plan: Plan, instance: int) -> list[int]:
+    """The session numbers with which one instance flushes its DRAM tier."""
+    first = FLUSH_SESSIONS_FROM + instance * plan.flush_sessions
+    return list(range(first, first + plan.flush_sessions))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from r8.errors import PatchError, SiteError
 from r8.lab import commands, patching
+from r8.lab.plan import life_sessions, lives_of
 from r8.lab.rehearsal import ladder
 from r8.lab.site import DROP_CACHES, fill
 
@@ -74,6 +75,19 @@ def require_ready(loaded: LoadedSite, scenario: str, runs_root: Path) -> None:
             where=str(loaded.path),
             next_step=failed[0].next_step,
         )
+
+
+def pool_bytes(site: Site, plan: Plan, device: str) -> int:
+    """KV bytes that lie on a device at once: those of the largest life, flushing included."""
+    arms = [name for name in plan.arms if site.arms[name].device == device]
+    lives = [
+        members
+        for members in lives_of(arms, site.arms).values()
+        if site.arms[members[0]].kv != "none"
+    ]
+    measured = max((life_sessions(plan, members) for members in lives), default=0)
+    flushed = plan.flush_sessions * len(plan.instances) if lives else 0
+    return (measured + flushed) * plan.prompt_tokens * plan.bytes_per_token
 
 
 def _ports(site: Site, plan: Plan) -> Iterator[Check]:
@@ -189,8 +203,7 @@ def _device(site: Site, device: Device, plan: Plan) -> Iterator[Check]:
         saw=f"{path} {'is writable' if writable else 'is not writable'}",
         next_step="" if writable else f"give this user a directory of its own under {path}",
     )
-    sessions = plan.sessions + plan.flush_sessions
-    pool = round(sessions * plan.prompt_tokens * plan.bytes_per_token * POOL_HEADROOM)
+    pool = round(pool_bytes(site, plan, device.name) * POOL_HEADROOM)
     free = shutil.disk_usage(path).free
     yield Check(
         name=f"pool on {device.name}",

@@ -22,6 +22,7 @@ class Progress:
 
     total: int
     estimate_s: float
+    already: int = 0  # cells an earlier session of this campaign finished
     done: int = 0
     label: str = ""
     _began: float = field(default_factory=_now)
@@ -32,7 +33,7 @@ class Progress:
         """Seconds left: whole cells to come plus what the present one should still need."""
         each = (self._cell_began - self._began) / self.done if self.done else self.estimate_s
         present = max(0.0, each - (time.monotonic() - self._cell_began))
-        return (self.total - self.done - 1) * each + present
+        return max(0, self.total - self.already - self.done - 1) * each + present
 
     def start(self, label: str) -> None:
         """Begin a cell."""
@@ -46,7 +47,7 @@ class Progress:
 
     def say(self, what: str) -> None:
         """Show one step of the present cell."""
-        place = min(self.done + 1, self.total)
+        place = min(self.already + self.done + 1, self.total)
         text = f"[{place}/{self.total}] {self.label}: {what}"
         text += f"  (elapsed {_clock(time.monotonic() - self._began)}, ETA {_clock(self.eta_s)})"
         if sys.stderr.isatty():

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from r8.model import Run
 
 RAW = "raw"
+# Events in which a run speaks of itself alone; they are not shared with later runs of its life.
+OF_ONE_RUN = frozenset({"cell_begin", "ground", "clock_offset"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,18 +30,30 @@ class Recording:
     _journals: dict[str, Journal] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, root: Path, run: Run, site_text: str, **campaign: object) -> Recording:
+    def begin(
+        cls,
+        root: Path,
+        run: Run,
+        site_text: str,
+        *,
+        prelude: Path | None = None,
+        **campaign: object,
+    ) -> Recording:
         """Make the directory, write the plan into it, and keep the site file as used.
 
         `campaign` is what the whole campaign set out to run: whoever verifies a bundle later can
-        name a cell that was left out.
+        name a cell that was left out. `prelude` holds journals and raw files of the phases this
+        run shares with earlier ones; its `run_begin` is then this run's.
         """
         directory = root / run.scenario / f"{run.run_id}.partial"
         (directory / RAW).mkdir(parents=True)
         (directory / RAW / "site.toml").write_text(site_text)
         recording = cls(run=run, directory=directory)
         recording.update(run)
-        recording.event("run_begin", **campaign)
+        if prelude is None:
+            recording.event("run_begin", **campaign)
+        else:
+            _copy_prelude(prelude, directory)
         return recording
 
     def update(self, run: Run) -> None:
@@ -69,15 +83,33 @@ class Recording:
                 "detail": json.dumps(detail, sort_keys=True, default=str) if detail else None,
             },
         )
+        self.sync()
+        return mono_ns
+
+    def sync(self) -> None:
+        """Bring every row appended so far to the disk."""
         for journal in self._journals.values():
             journal.sync()
-        return mono_ns
 
     def close(self) -> None:
         """Close the journals."""
         for journal in self._journals.values():
             journal.close()
         self._journals.clear()
+
+
+def _copy_prelude(prelude: Path, directory: Path) -> None:
+    """Journals and raw files of the shared phases, less what the first run said of itself."""
+    for path in sorted(prelude.glob("*.jsonl")):
+        with path.open() as source, (directory / path.name).open("w") as sink:
+            sink.writelines(line for line in source if not _is_of_first_run(line))
+            sink.flush()
+            os.fsync(sink.fileno())
+    shutil.copytree(prelude / RAW, directory / RAW, dirs_exist_ok=True)
+
+
+def _is_of_first_run(line: str) -> bool:
+    return json.loads(line).get("name") in OF_ONE_RUN
 
 
 def host_facts() -> dict[str, str]:

@@ -16,6 +16,7 @@ import msgspec
 from r8.errors import SiteError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 SITE_SCHEMA = 1
@@ -29,6 +30,9 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     exec_prefix: tuple[str, ...] = ()
     # Empties the page cache; None: through /proc/sys/vm/drop_caches, or as the rehearsal can.
     drop_caches: tuple[str, ...] | None = None
+    # Behind a prefix the probes are copied here and run by this Python (3.11, with psutil).
+    python: tuple[str, ...] = ("python3",)
+    instruments_dir: str = "/tmp/r8-instruments"  # noqa: S108 - on the other host; a site may move it
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +52,9 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     command: tuple[str, ...]
     python: tuple[str, ...]  # the interpreter that runs LMCache, without the exec prefix
     exec_prefix: tuple[str, ...] = ()  # for example: docker exec -i vllm
+    kv_args: tuple[str, ...] = ()  # added to the command of every arm that has a KV tier
     env: dict[str, str] = {}
+    kv_env: dict[Literal["disk", "fs"], dict[str, str]] = {}  # added by the arm's kind of tier
     unset_env: tuple[str, ...] = ()
     ready_path: str = "/health"
     ready_timeout_s: float = 600.0
@@ -63,7 +69,9 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str
     port: int
     base_url: str = "http://127.0.0.1:{port}"
+    host: str | None = None  # None: the engine's
     env: dict[str, str] = {}
+    vars: dict[str, str] = {}  # fill the engine's command for this instance only
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +82,13 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     lmcache: str | None = None  # version of an overlay; None: what the engine has installed
     extra_config: dict[str, int | float | str | bool] = {}
     env: dict[str, str] = {}
+    # LocalDiskBackend, a shared pool behind fs://, or an engine without any KV tier.
+    kv: Literal["disk", "fs", "none"] = "disk"
+    # Arms of one life share engine start and populate; None: a life of its own.
+    life: str | None = None
+    # Whose sessions an instance measures: those it populated, or those of the next instance.
+    reads: Literal["own", "other"] = "own"
+    file_header_bytes: int = 0  # what the tier writes before the KV bytes of each file
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,8 +97,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     arms: tuple[str, ...]
     other_arms: tuple[str, ...] = ()  # run too with `--arms all`
     instances: tuple[str, ...]
-    concurrency: tuple[int, ...]
-    sessions: int
+    concurrency: tuple[int, ...]  # of the machine: all instances together
     prompt_tokens: int
     output_tokens: int
     flush_sessions: int
@@ -92,6 +106,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cpu_tier_bytes: int
     vocab: tuple[int, int]
     model_name: str
+    sessions: int | None = None  # measured in a cell; None: one burst, as many as the level
+    levels: dict[str, tuple[int, ...]] = {}  # of arms that are not run at every level
+    ranks: int = 1  # files a chunk is spread over: one a tensor-parallel rank
+    env: dict[str, str] = {}  # settings of the engine that this scenario changes
+    cell_estimate_s: float = 120.0  # for the ETA, until cells have been finished
+    start_estimate_s: float = 60.0  # engine start, populate and flush of one arm
     blocks: int = 5
     populate_concurrency: int = 1
     endpoint: Literal["completions", "chat"] = "completions"
@@ -105,12 +125,13 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     device: str
     bandwidth_bytes_per_s: int
     latency_ns: int  # start value; calibration moves it until the ratio below is met
-    serial_reference: float  # published serial bandwidth, and..
-    ceiling_reference: float  # ..published parallel bandwidth: only their ratio is modelled
+    ceiling_reference: float  # published parallel bandwidth, GB/s: only ratios are modelled
     time_scale: float  # modelled seconds per rehearsal second, for reading results
     image_bytes: int
     read_ahead_kib: int
     max_sectors_kib: int
+    serial_reference: float | None = None  # published serial bandwidth; None: nothing is turned
+    scenarios: tuple[str, ...] = ()  # that use this shape; empty: all
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +141,15 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     shapes: tuple[Shape, ...]
     lmcache: tuple[str, ...]
     memory_bytes: int  # needed free before start
+    models: dict[str, dict[str, int]] = {}  # by scenario, where it is not `model`
+
+    def shapes_of(self, scenario: str) -> list[Shape]:
+        """The shapes one scenario uses."""
+        return [one for one in self.shapes if not one.scenarios or scenario in one.scenarios]
+
+    def model_of(self, scenario: str) -> dict[str, int]:
+        """The numbers of the tiny model one scenario runs."""
+        return self.models.get(scenario, self.model)
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -145,6 +175,14 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def host(self, name: str) -> Host:
         """The host of that name."""
         return next(host for host in self.hosts if host.name == name)
+
+    def host_of(self, instance: str) -> str:
+        """The name of the host an instance runs on."""
+        return self.instance(instance).host or self.engine.host
+
+    def hosts_of(self, instances: Sequence[str]) -> list[str]:
+        """The names of the hosts of several instances, each once."""
+        return list(dict.fromkeys(self.host_of(name) for name in instances))
 
     def instance(self, name: str) -> Instance:
         """The instance of that name."""
@@ -206,13 +244,21 @@ def _check_names(site: Site, path: Path) -> None:
     instances = {instance.name for instance in site.instances}
     wanted = [("engine.host", site.engine.host, hosts)]
     wanted += [(f"device {device.name}: host", device.host, hosts) for device in site.devices]
+    wanted += [
+        (f"instance {one.name}: host", one.host or site.engine.host, hosts)
+        for one in site.instances
+    ]
     wanted += [(f"arms.{name}.device", arm.device, devices) for name, arm in site.arms.items()]
     for name, plan in site.scenarios.items():
         arms = (*plan.arms, *plan.other_arms)
+        wanted += [(f"scenarios.{name}.levels", arm, set(arms)) for arm in plan.levels]
         wanted += [(f"scenarios.{name}.arms", arm, set(site.arms)) for arm in arms]
         wanted += [(f"scenarios.{name}.instances", one, instances) for one in plan.instances]
     if site.rehearsal:
         wanted += [("rehearsal.shapes", shape.device, devices) for shape in site.rehearsal.shapes]
+        wanted += [
+            ("rehearsal.models", name, set(site.scenarios)) for name in site.rehearsal.models
+        ]
     for where, name, known in wanted:
         if name not in known:
             raise SiteError(

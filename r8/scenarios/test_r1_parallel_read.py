@@ -18,19 +18,18 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from r8.lab.campaign import Campaign
-    from r8.lab.plan import Step
+    from r8.lab.plan import Place
     from r8.scenarios.conftest import Session
 
 SCENARIO = "r1-parallel-read"
 
 
 def test_cell(
-    step: Step, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
+    place: Place, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
 ) -> None:
     """Measure one cell, read it back, and let it earn its certificate."""
-    (concurrency,) = campaign.plan.concurrency
     # Once: a second round would read what the first one warmed. The time shown is the whole cell's.
-    path = benchmark.pedantic(campaign.run, args=(step, concurrency), rounds=1, iterations=1)
+    path = benchmark.pedantic(campaign.run, args=(place,), rounds=1, iterations=1)
     session.run_paths.append(path)
     refused = forensics_gate.not_held(read_run(path))
     assert not refused, "\n".join(f"{one.rule_id}: {one.arithmetic}" for one in refused)

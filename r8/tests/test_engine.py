@@ -72,7 +72,7 @@ def test_a_server_that_never_gets_ready_is_named_with_its_last_words(
     site = _site((sys.executable, "-c", code))
     log = tmp_path / "server.log"
     with Keeper(tmp_path / "keeper") as keeper:
-        engine = launch(keeper, site, site.instances[0], {}, {"run_id": "t"}, log)
+        engine = launch(keeper, site, site.instances[0], {}, list(site.engine.command), log)
         with pytest.raises(EngineError, match=said) as raised:
             wait_ready(engine, "/health", timeout_s=1.0)
     assert raised.value.exit_code == 4

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from r8.lab.keeper import Keeper
     from r8.lab.rehearsal.ladder import ShapedDevice
-    from r8.lab.site import Plan, Rehearsal, Site
+    from r8.lab.site import Plan, Site
+    from r8.lab.site import Shape as SiteShape
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 # Beside nox's own environments, so that `git clean` and a newcomer find it in one place.
@@ -31,7 +32,7 @@ CONNECTOR = "r8_cpu_connector.py"
 
 @contextlib.contextmanager
 def rehearsal_ground(
-    site: Site, plan: Plan, keeper: Keeper, work_dir: Path, say: Callable[[str], None]
+    site: Site, scenario: str, keeper: Keeper, work_dir: Path, say: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
     """The fields of a Ground, ready to measure on.
 
@@ -44,19 +45,21 @@ def rehearsal_ground(
         raise SiteError(
             "no [rehearsal] table", where=site.name, next_step="use data/sites/rehearsal.toml"
         )
+    plan = site.scenarios[scenario]
     arms = [site.arms[name] for name in dict.fromkeys((*plan.arms, *plan.other_arms))]
     versions = [one for one in rehearsal.lmcache if one in {arm.lmcache for arm in arms}]
     say("engine environment")
     engine_stack.ensure(STACK_DIR, versions)
     python = engine_stack.stack_python(STACK_DIR)
     say("tiny model")
-    model = _model(rehearsal, python)
+    model = _model(rehearsal.model_of(scenario), python)
     _check_model(model, plan, site.name)
     with contextlib.ExitStack() as stack:
-        devices = _devices(rehearsal, keeper, work_dir, stack, say)
+        shapes = rehearsal.shapes_of(scenario)
+        devices = _devices(shapes, keeper, work_dir, stack, say)
         calibrations = {
-            name: _calibrate(device, plan, rehearsal, work_dir, say)
-            for name, device in devices.items()
+            shape.device: _calibrate(devices[shape.device], plan, shape, work_dir, say)
+            for shape in shapes
         }
         yield {
             "rung": ", ".join(sorted({device.rung.name for device in devices.values()})),
@@ -79,11 +82,13 @@ def rehearsal_ground(
         }
 
 
-def _model(rehearsal: Rehearsal, python: Path) -> dict[str, Any]:
-    options = [f"--{key.replace('_', '-')}={value}" for key, value in rehearsal.model.items()]
+def _model(numbers: dict[str, int], python: Path) -> dict[str, Any]:
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in numbers.items()]
     script = Path(__file__).with_name("tiny_model.py")
+    # A folder for every set of numbers: scenarios with other models must not remake each other's.
+    home = STACK_DIR / "-".join(["model", *(str(value) for value in numbers.values())])
     done = commands.run(
-        [str(python), "-W", "ignore", str(script), str(STACK_DIR / "model"), *options],
+        [str(python), "-W", "ignore", str(script), str(home), *options],
         timeout_s=MODEL_TIMEOUT_S,
     )
     if not done.ok:
@@ -117,14 +122,14 @@ def _connector(work_dir: Path) -> Path:
 
 
 def _devices(
-    rehearsal: Rehearsal,
+    shapes: list[SiteShape],
     keeper: Keeper,
     work_dir: Path,
     stack: contextlib.ExitStack,
     say: Callable[[str], None],
 ) -> dict[str, ShapedDevice]:
     devices = {}
-    for wanted in rehearsal.shapes:
+    for wanted in shapes:
         shape = Shape(
             read_bandwidth_bytes_per_s=wanted.bandwidth_bytes_per_s,
             read_latency_ns=wanted.latency_ns,
@@ -145,18 +150,19 @@ def _devices(
 def _calibrate(
     device: ShapedDevice,
     plan: Plan,
-    rehearsal: Rehearsal,
+    shape: SiteShape,
     work_dir: Path,
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    shape = next(one for one in rehearsal.shapes if one.device == device.name)
-    say(f"calibrating {device.name} against its published ratio")
+    """Calibration rows; the latency is turned only where a serial bandwidth was published."""
+    turned = shape.serial_reference is not None
+    say(f"calibrating {device.name}" + (" against its published ratio" if turned else ""))
     raw = work_dir / "calibration" / device.name
     raw.mkdir(parents=True)
     found = calibrate(
         device,
         plan.chunk_tokens * plan.bytes_per_token,
-        shape.ceiling_reference / shape.serial_reference,
+        shape.ceiling_reference / shape.serial_reference if shape.serial_reference else None,
         raw,
     )
     say(f"{device.name}: ceiling : serial = {found.ratio:.2f}, {found.note}")

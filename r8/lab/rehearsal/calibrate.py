@@ -60,10 +60,12 @@ class Calibration:
 def calibrate(
     device: ShapedDevice,
     chunk_bytes: int,
-    target_ratio: float = PUBLISHED_RATIO,
+    target_ratio: float | None = PUBLISHED_RATIO,
     raw_dir: Path | None = None,
 ) -> Calibration:
     """Measure, turn the latency, measure again; at most `MAX_STEPS` turns, under 40 seconds.
+
+    Without a target nothing is turned: the device is measured as it was shaped.
 
     The files it reads lie in the device's file system and are gone afterwards. `raw_dir` keeps
     fio's own JSON.
@@ -73,10 +75,13 @@ def calibrate(
     """
     with _chunk_files(device, chunk_bytes) as files:
         ceiling = _cold(device, CEILING, files, chunk_bytes, raw_dir)
-        few = files[: _serial_files(device, chunk_bytes, target_ratio, len(files))]
+        few = files[
+            : _serial_files(device, chunk_bytes, target_ratio or PUBLISHED_RATIO, len(files))
+        ]
         serial = _cold(device, SERIAL, few, chunk_bytes, raw_dir)
-        if device.control is None:
-            return _result(ceiling, serial, None, target_ratio)
+        if device.control is None or target_ratio is None:
+            shape = None if device.control is None else device.control.shape()
+            return _result(ceiling, serial, shape, target_ratio)
         # (latency, seconds a byte): for a serial reader the second is linear in the first.
         points = [(0.0, 1 / ceiling.bytes_per_s)]
         for _ in range(MAX_STEPS):
@@ -110,16 +115,20 @@ def _is_within(
 
 
 def _result(
-    ceiling: Reading, serial: Reading, shape: Shape | None, target_ratio: float
+    ceiling: Reading, serial: Reading, shape: Shape | None, target_ratio: float | None
 ) -> Calibration:
-    note = f"target {target_ratio:.3f}, tolerance {RATIO_TOLERANCE:.0%}"
+    within: bool | None = None
+    note = "unshaped: measured only" if shape is None else "no ratio was published: measured only"
+    if shape is not None and target_ratio is not None:
+        within = _is_within(ceiling, serial, target_ratio)
+        note = f"target {target_ratio:.3f}, tolerance {RATIO_TOLERANCE:.0%}"
     return Calibration(
         ceiling=ceiling,
         serial=serial,
         shape=shape,
         ratio=ceiling.bytes_per_s / serial.bytes_per_s,
-        within=None if shape is None else _is_within(ceiling, serial, target_ratio),
-        note="unshaped: measured only" if shape is None else note,
+        within=within,
+        note=note,
     )
 
 

@@ -1,0 +1,163 @@
+"""Every command a campaign would run, in order and by host. Nothing is run, opened or asked.
+
+The words come from the very functions that run them; what only a running machine can say (a pid, a
+device behind a mount) stands there in capitals.
+"""
+
+from __future__ import annotations
+
+import shlex
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from r8.lab import clients, engine, instruments, provenance, remote
+from r8.lab.campaign import check_lives, make_setting
+from r8.lab.ground import imagined
+from r8.lab.hosts import engine_is_remote
+from r8.lab.keeper import Keeper
+from r8.lab.trees import Trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from r8.lab.ground import Ground
+    from r8.lab.hosts import KvDirectory
+    from r8.lab.life import Setting
+    from r8.lab.matrix import Matrix
+    from r8.lab.plan import Place
+    from r8.lab.site import LoadedSite
+
+HERE = "here"
+ROOT_PID = 1
+
+
+def dry_run(
+    loaded: LoadedSite, matrix: Matrix, places: Sequence[Place], runs_root: Path
+) -> Iterator[str]:
+    """Lines to print: comments, and `host$ command`."""
+    check_lives(loaded, matrix.arms)
+    ground = imagined(loaded.site)
+    yield f"# campaign {matrix.campaign_id}: {matrix.blocks} blocks, {len(places)} cells, "
+    yield f"# site {loaded.site.name} ({loaded.path}), seed {matrix.seed}; nothing is run"
+    yield from _hosts(ground)
+    for _, life in groupby(places, key=lambda place: (place.block, place.life)):
+        yield from _life(ground, matrix, list(life), runs_root / matrix.scenario)
+    yield ""
+    yield "# at the end every LMCache tree is brought back into the state it was found in"
+
+
+def _hosts(ground: Ground) -> Iterator[str]:
+    """What is done once on hosts behind a prefix."""
+    for host in ground.site.hosts:
+        if host.exec_prefix:
+            yield ""
+            yield f"# host {host.name}: the probes are copied there, clocks are compared"
+            yield _line(HERE, remote.install_argv(host), "< probes.tar")
+            yield _line(HERE, remote.clock_argv(host))
+
+
+def _life(ground: Ground, matrix: Matrix, cells: list[Place], folder: Path) -> Iterator[str]:
+    site, first = ground.site, cells[0]
+    plan, arm = site.scenarios[matrix.scenario], site.arms[first.arm]
+    run_id = f"{matrix.campaign_id}-{first.name}"
+    setting = make_setting(
+        ground,
+        plan,
+        arm,
+        keeper=Keeper(folder),
+        home=folder / f"{run_id}.life",
+        kv_path=str(ground.kv_root(arm.device) / f"r8-{run_id}"),
+        say=print,
+    )
+    yield ""
+    names = ", ".join(f"{one.arm} c{one.concurrency}" for one in cells)
+    yield f"# block {first.block}, place {first.order}: {names} on one engine start"
+    yield from _trees(ground, matrix, setting)
+    if setting.kv is not None:
+        yield _line(HERE, setting.kv.words("make"))
+    for instance in setting.instances():
+        yield from _start(setting, instance.name)
+    partial = folder / f"{run_id}.partial"
+    yield _client("probe", partial)
+    if setting.kv is not None:
+        yield _client("populate", partial)
+        yield _client("flush", partial)
+    for cell in cells:
+        yield from _cell(setting, cell, folder / f"{matrix.campaign_id}-{cell.name}.partial")
+    for instance in reversed(setting.instances()):
+        if engine_is_remote(site, instance.host):
+            yield _line(HERE, engine.stop_argv(site, instance))
+        else:
+            yield f"# engine {instance.name}: SIGTERM to the process started above, and its tree"
+    if setting.kv is not None:
+        yield _line(HERE, setting.kv.words("remove"))
+
+
+def _trees(ground: Ground, matrix: Matrix, setting: Setting) -> Iterator[str]:
+    if setting.arm.kv != "none":
+        verb = "apply" if setting.arm.patch == "patched" else "revert"
+        plan = ground.site.scenarios[matrix.scenario]
+        for target in Trees(ground=ground, instances=plan.instances).targets(setting.env):
+            words = [f"{key}={value}" for key, value in sorted(target.env.items())]
+            argv = ["env", *words, *target.command] if words else list(target.command)
+            yield _line(HERE, [*argv, "-"], "< patch agent: status")
+            yield _line(HERE, [*argv, "-"], f"< patch agent: {verb}, by exact digest")
+    yield _line(HERE, provenance.versions_argv(ground, setting.env))
+
+
+def _start(setting: Setting, name: str) -> Iterator[str]:
+    site = setting.site
+    instance = site.instance(name)
+    env, command = setting.environment(instance), setting.command(instance)
+    argv = engine.engine_argv(site, instance, env, command)
+    if not engine_is_remote(site, instance.host):
+        argv = ["env", *(f"{key}={value}" for key, value in sorted(env.items())), *argv]
+    yield _line(site.host_of(name), argv, "&")
+    yield f"# until {engine.base_url_of(instance)}{site.engine.ready_path} says 200"
+    if site.engine.root_pid is not None:
+        yield _line(site.host_of(name), engine.root_pid_argv(site, name, setting.names))
+
+
+def _client(phase: str, partial: Path) -> str:
+    return _line(HERE, clients.client_argv(partial / "raw" / f"plan-{phase}.json", partial))
+
+
+def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
+    yield f"# cell {cell.name}: {cell.sessions} sessions from {cell.first_session} on"
+    for watched in setting.watched:
+        plan = {
+            "block_devices": list(watched.block_devices),
+            "engines": dict.fromkeys(watched.instances, ROOT_PID),
+            "metrics": {
+                one: f"{engine.base_url_of(setting.site.instance(one))}/metrics"
+                for one in watched.instances
+            },
+            "rates_hz": instruments.PROBE_RATES_HZ,
+        }
+        if watched.host.exec_prefix:
+            yield _line(watched.host.name, instruments.remote_probes_argv(watched.host, plan), "&")
+        else:
+            yield _line(HERE, instruments.probes_argv(partial), "&")
+    kv = setting.kv
+    if kv is not None:
+        yield _line(HERE, kv.words("look"), "until whole and quiet")
+        yield _line(HERE, kv.words("sync"))
+    for command in setting.drop_commands:
+        yield _line(HERE, command)
+    yield from _residency(kv, "after_drop", partial)
+    for phase in ("rewarm", "measure"):
+        yield _client(phase, partial)
+    if kv is not None:
+        yield from _residency(kv, "after_measure", partial)
+        for phase in ("warm", "control"):
+            yield _client(phase, partial)
+
+
+def _residency(kv: KvDirectory | None, moment: str, partial: Path) -> Iterator[str]:
+    if kv is not None:
+        yield _line(kv.host.name, instruments.residency_argv(kv, moment, partial))
+
+
+def _line(host: str, argv: Iterable[str], tail: str = "") -> str:
+    return f"{host}$ {shlex.join(argv)} {tail}".rstrip()

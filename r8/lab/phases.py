@@ -1,0 +1,257 @@
+"""The phases of a life and of its cells: load between two marks, durability, the drop."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import EngineError
+from r8.lab import clients, commands, instruments
+from r8.lab.engine import read_config, wait_ready, with_root_pid
+from r8.lab.plan import (
+    CONTROL_SESSION,
+    PROBE_SESSION,
+    REWARM_SESSION,
+    flush_share,
+    share,
+    special_session,
+)
+from r8.model import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from r8.lab.life import Life
+    from r8.lab.plan import Place
+    from r8.lab.recording import Recording
+    from r8.lab.site import Arm, Plan
+
+# Probe samples before and after the window: byte balances use the last one before and first after.
+SETTLE_S = 1.5
+# Writes count as over when the KV directory has not changed for this long after a sync.
+QUIET_S = 2.0
+DURABLE_TIMEOUT_S = 600.0
+DURABLE_LOOK_S = 0.5
+BURSTS = frozenset({Phase.MEASURE, Phase.WARM})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One cell on its engines, while it is recorded."""
+
+    life: Life
+    recording: Recording
+    place: Place
+    arm: Arm
+
+    @property
+    def plan(self) -> Plan:
+        """The load this site gives the scenario."""
+        return self.life.setting.plan
+
+    @property
+    def chunks_per_session(self) -> int:
+        """Whole chunks of a prompt: what one session leaves on the device."""
+        return self.plan.prompt_tokens // self.plan.chunk_tokens
+
+    def read_by(self, instance: int) -> list[int]:
+        """The sessions one instance measures: its own, or those the next one populated."""
+        count = len(self.plan.instances)
+        owner = instance if self.arm.reads == "own" else (instance + 1) % count
+        return share(self.place, owner, count)
+
+    def special(self, base: int) -> list[list[int]]:
+        """One session of one use for every instance."""
+        return [
+            [special_session(base, cell=self.place.index, instance=number)]
+            for number in range(len(self.plan.instances))
+        ]
+
+
+def engines_ready(stage: Stage) -> None:
+    """Wait until every engine answers, and note which processes they are."""
+    life, engine = stage.life, stage.life.setting.site.engine
+    for running in life.engines:
+        wait_ready(running, engine.ready_path, engine.ready_timeout_s)
+    life.engines[:] = [
+        with_root_pid(life.setting.site, one, life.setting.names) for one in life.engines
+    ]
+    for running in life.engines:
+        stage.recording.event("engine_started", instance=running.instance, pid=running.root_pid)
+
+
+def populate(stage: Stage, cells: Sequence[Place]) -> None:
+    """First-use costs, the sessions of every cell to come, and flushing the DRAM tier."""
+    count = len(stage.plan.instances)
+    load(stage, Phase.PROBE, stage.special(PROBE_SESSION))
+    record_config(stage)
+    if stage.arm.kv == "none":
+        return
+    each = [[n for cell in cells for n in share(cell, one, count)] for one in range(count)]
+    load(stage, Phase.POPULATE, each)
+    load(stage, Phase.FLUSH, [flush_share(stage.plan, one) for one in range(count)])
+
+
+def record_config(stage: Stage) -> None:
+    """Write down what the running engines say of their own settings (first request logs them)."""
+    for engine in stage.life.engines:
+        config = read_config(engine.log_path)
+        stage.recording.event(
+            "server_config",
+            instance=engine.instance,
+            source="engine log",
+            enable_prefix_caching=config.enable_prefix_caching,
+            chunk_tokens=config.chunk_tokens,
+            cpu_tier_bytes=config.cpu_tier_bytes,
+            disk_path=config.disk_path,
+            remote_url=config.remote_url,
+            kv_connector=config.kv_connector,
+            extra_config=config.extra_config,
+        )
+        if config.chunk_tokens not in {None, stage.plan.chunk_tokens}:
+            raise EngineError(
+                f"the engine runs LMCache chunks of {config.chunk_tokens} tokens, the plan says "
+                f"{stage.plan.chunk_tokens}",
+                where=str(engine.log_path),
+                next_step="make LMCACHE_CHUNK_SIZE and the scenario's chunk_tokens agree",
+            )
+
+
+def load(stage: Stage, phase: Phase, sessions: Sequence[Sequence[int]]) -> None:
+    """Run one phase of load between its two marks, on every instance at the same time."""
+    burst = phase in BURSTS
+    plan, life = stage.plan, stage.life
+    total = sum(map(len, sessions))
+    count = len(plan.instances)
+    each = stage.place.concurrency // count if burst else plan.populate_concurrency
+    life.setting.say(f"{phase} {total} sessions")
+    if burst:
+        time.sleep(SETTLE_S)
+    stage.recording.event(
+        f"{phase}_begin",
+        sessions=total,
+        concurrency=each * count,
+        by_instance=_by_name(stage, sessions),
+    )
+    waves = max(-(-len(mine) // each) for mine in sessions)
+    clients.run_load(
+        stage.recording,
+        phase,
+        _load_plan(stage, phase, sessions, each * count),
+        timeout_s=plan.request_timeout_s * waves + 60,
+    )
+    stage.recording.event(f"{phase}_end")
+    if burst:
+        time.sleep(SETTLE_S)
+    elif phase is not Phase.REWARM:
+        life.stored.update(number for mine in sessions for number in mine)
+    life.require_alive()
+
+
+def _by_name(stage: Stage, sessions: Sequence[Sequence[int]]) -> dict[str, list[int]]:
+    return dict(zip(stage.plan.instances, map(list, sessions), strict=True))
+
+
+def _load_plan(
+    stage: Stage, phase: Phase, sessions: Sequence[Sequence[int]], concurrency: int
+) -> dict[str, Any]:
+    plan, burst = stage.plan, phase in BURSTS
+    first, *others = stage.life.engines
+    # The client takes its instances in turn, position by position.
+    in_turn = [number for together in zip(*sessions, strict=True) for number in together]
+    return {
+        "phase": phase,
+        "instance": first.instance,
+        "base_url": first.base_url,
+        "more_instances": {one.instance: one.base_url for one in others},
+        "model": plan.model_name,
+        "endpoint": plan.endpoint,
+        "shape": "burst" if burst else "closed",
+        "concurrency": min(concurrency, len(in_turn)),
+        "sessions": in_turn,
+        "seed": stage.recording.run.seed,
+        # Rewarming must not store KV: its write-back would fall into the measured window.
+        "prompt_tokens": plan.chunk_tokens // 2 if phase is Phase.REWARM else plan.prompt_tokens,
+        # Populating recomputes the same prompts: a cold read must repeat its tokens.
+        "output_tokens": plan.output_tokens if burst or phase is Phase.POPULATE else 1,
+        "vocab": list(plan.vocab),
+        "timeout_s": plan.request_timeout_s,
+        "temperature": 0,
+        "ignore_eos": True,
+        "return_token_ids": True,
+    }
+
+
+def make_durable(stage: Stage) -> None:
+    """Wait until every chunk is a whole file on the device and nothing changes any more.
+
+    The files found are recorded against those expected; judging the difference is not done here.
+
+    Raises:
+        EngineError: nothing at all was stored: measuring an empty pool would take hours to refuse.
+
+    """
+    setting, kv = stage.life.setting, stage.life.setting.kv
+    if kv is None:
+        return
+    setting.say("waiting until the KV is durable")
+    chunks = len(stage.life.stored) * stage.chunks_per_session
+    expected = chunks * stage.plan.ranks
+    deadline = time.monotonic() + DURABLE_TIMEOUT_S
+    state, since = kv.state(), time.monotonic()
+    while time.monotonic() < deadline:
+        time.sleep(min(DURABLE_LOOK_S, QUIET_S))
+        now = kv.state()
+        if now != state:
+            state, since = now, time.monotonic()
+        elif time.monotonic() - since >= QUIET_S and (now[0] >= expected or not now[0]):
+            break
+        stage.life.require_alive()
+    kv.sync()
+    time.sleep(QUIET_S)
+    after = kv.state()
+    stage.recording.event(
+        "durable",
+        files=after[0],
+        bytes=after[1],
+        expected_files=expected,
+        expected_bytes=chunks * stage.recording.run.expectation.chunk_bytes
+        + expected * stage.arm.file_header_bytes,
+        quiet_ns=round(QUIET_S * 1e9) if after == state else 0,
+    )
+    if not after[0]:
+        raise EngineError(
+            f"the pool {kv.path} is empty after populating {len(stage.life.stored)} sessions",
+            where=f"instances {', '.join(stage.plan.instances)}",
+            next_step="look in the engine log for LMCache's Stored lines and its disk settings",
+        )
+
+
+def drop(stage: Stage) -> None:
+    """Drop the page cache with the site's command, then look what is left of every KV file."""
+    setting = stage.life.setting
+    setting.say("dropping the page cache")
+    stage.recording.event("drop_begin")
+    done = [commands.run(command) for command in setting.drop_commands]
+    worst = next((one for one in done if not one.ok), done[0])
+    line = "; ".join(one.line for one in done)
+    stage.recording.event("drop_end", rc=worst.returncode, command=line, error=worst.error)
+    if setting.kv is not None:
+        instruments.residency(stage.recording, setting.kv, "after_drop", setting.kv_offset)
+    stage.recording.event("cold_checked")
+
+
+def measure(stage: Stage) -> None:
+    """The cold burst, and what shows that the instruments can say no."""
+    kv = stage.life.setting.kv
+    load(stage, Phase.REWARM, stage.special(REWARM_SESSION))
+    if kv is not None:
+        time.sleep(QUIET_S)  # nothing of it is stored, but what an engine does late is over then
+    sessions = [stage.read_by(number) for number in range(len(stage.plan.instances))]
+    load(stage, Phase.MEASURE, sessions)
+    if kv is None:
+        return
+    instruments.residency(stage.recording, kv, "after_measure", stage.life.setting.kv_offset)
+    load(stage, Phase.WARM, sessions)
+    load(stage, Phase.CONTROL, stage.special(CONTROL_SESSION))

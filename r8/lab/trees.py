@@ -1,0 +1,87 @@
+"""The LMCache trees of a campaign: brought into each arm's state, left as they were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from r8.errors import PatchError, SiteError
+from r8.lab import patching
+from r8.model import PatchState
+
+if TYPE_CHECKING:
+    from r8.lab.ground import Ground
+    from r8.lab.patching import PatchStatus, PatchTarget
+    from r8.lab.site import Arm
+
+
+@dataclass(slots=True, kw_only=True)
+class Trees:
+    """Every LMCache tree this campaign touches, and what it was before."""
+
+    ground: Ground
+    instances: tuple[str, ...]
+    _found: dict[tuple[tuple[str, ...], str], tuple[PatchTarget, str]] = field(default_factory=dict)
+
+    def targets(self, env: dict[str, str]) -> list[PatchTarget]:
+        """The trees the engines of this environment import, one a host."""
+        return [
+            patching.PatchTarget(command=tuple(self.ground.python(host)), env=env)
+            for host in self.ground.site.hosts_of(self.instances)
+        ]
+
+    def set(self, arm: Arm, env: dict[str, str]) -> PatchState:
+        """Bring LMCache into the state the arm names, on every host.
+
+        Raises:
+            PatchError: a tree no digest of the series knows.
+            SiteError: another LMCache than the arm names, or hosts that differ.
+
+        """
+        states = [self._set_one(target, arm) for target in self.targets(env)]
+        if len(set(states)) > 1:
+            raise SiteError(
+                f"the hosts import different LMCache files: "
+                f"{', '.join(sorted({one.target_sha256[:12] for one in states}))}",
+                where="engine.python on every host",
+                next_step="install the same LMCache everywhere",
+            )
+        return states[0]
+
+    def _set_one(self, target: PatchTarget, arm: Arm) -> PatchState:
+        before = patching.status(target)
+        key = (target.command, target.env.get("PYTHONPATH", ""))
+        self._found.setdefault(key, (target, before.state))
+        now = patching.apply(target) if arm.patch == "patched" else patching.revert(target)
+        return _as_state(now, arm)
+
+    def restore(self) -> None:
+        """Leave every tree as this campaign found it."""
+        for target, state in self._found.values():
+            if state == "base":
+                patching.revert(target)
+            elif state == "patched":
+                patching.apply(target)
+
+
+def _as_state(now: PatchStatus, arm: Arm) -> PatchState:
+    version, base_sha256 = now.lmcache_version, now.base_sha256
+    if version is None or base_sha256 is None:
+        raise PatchError(
+            f"{now.what}: neither patched nor a base the series knows",
+            where=now.path,
+            next_step="install an LMCache of patches/lmcache-parallel-read/series.toml",
+        )
+    if arm.lmcache is not None and version != arm.lmcache:
+        raise SiteError(
+            f"the engine imports LMCache {version}, the arm names {arm.lmcache}",
+            where=now.path,
+            next_step="mend arms.<name>.lmcache, or let R8 build the tree: nox -s stack",
+        )
+    return PatchState(
+        expected=arm.patch,
+        lmcache_version=version,
+        target_sha256=now.target_sha256,
+        base_sha256=base_sha256,
+        module_sha256=now.module_sha256 if arm.patch == "patched" else None,
+    )
