@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from r8 import cli
-from r8.audit_verbs import gate_code
+from r8.audit_verbs import gate_code, newest
 from r8.errors import UsageError
 from r8.gates import GateItem, gate
 from r8.ledger_read import load_ledger
@@ -206,3 +206,11 @@ def test_the_command_prints_each_item_in_the_chosen_language(
     assert "尚不可测" in capsys.readouterr().out
     assert cli.main(["gate", "G4", path, "--json"]) == 5
     assert '"exit_code": 5' in capsys.readouterr().out
+
+
+def test_the_newest_campaign_is_the_one_that_started_last(tmp_path: Path) -> None:
+    old = cluster_run(tmp_path, R1, "patched", 0, campaign_id="first")
+    new = [
+        cluster_run(tmp_path, R1, arm, 1, campaign_id="second") for arm in ("unpatched", "patched")
+    ]
+    assert newest([*new, old]) == new
