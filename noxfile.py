@@ -58,3 +58,20 @@ def qualify(session: nox.Session) -> None:
     """The long lists: kills at random instants, full disks, fault interleavings. Resumable."""
     session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "test"))
     session.run("pytest", "-m", "qualify", "r8/tests/qualify", *session.posargs)
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """The published figures: audit report, tables and ledger made again; `-- --check` compares."""
+    session.install(*JUDGE)
+    session.run("python", "-m", "r8.audit_files", *(session.posargs or ["--write"]))
+
+
+@nox.session(name="gate-g2")
+def gate_g2(session: nox.Session) -> None:
+    """Gate G2: R1 on your site, then 10 % of R1 and 83 % of the line. Options as reproduce-r1."""
+    session.install(*LAB)
+    scenario = "r8/scenarios/test_r1_parallel_read.py"
+    # The gate judges what was measured, whatever the scenario's own claims came to.
+    session.run("pytest", "-s", "-q", scenario, *session.posargs, success_codes=[0, 1])
+    session.run("python", "-m", "r8", "gate", "G2", "--newest", "data/runs/r1-parallel-read")
