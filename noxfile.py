@@ -48,9 +48,11 @@ def reproduce_r1(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Component benches: the LMCache disk backend beside fio, on a shaped device and unshaped."""
+    """Component benches: `component` (the LMCache disk backend beside fio) or `client`."""
     session.install(*LAB)
-    session.run(*SCENARIO, "r8/scenarios/test_bench_component.py", *session.posargs)
+    named = session.posargs[:1] in (["client"], ["component"])
+    which, *rest = session.posargs if named else ["component", *session.posargs]
+    session.run(*SCENARIO, f"r8/scenarios/test_bench_{which}.py", *rest)
 
 
 @nox.session
