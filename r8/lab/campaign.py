@@ -80,7 +80,7 @@ class Campaign:
             env=env,
             drop_command=self.ground.drop_command(arm),
             block_devices=self.ground.block_devices(),
-            calibration=(*self.ground.calibration(arm), self._client_row(concurrency)),
+            calibration=(*self.ground.calibration(arm, step.block), self._client_row(concurrency)),
             ground=self.ground.facts(arm),
             campaign={
                 "arms": sorted({one.arm for one in self.steps}),
@@ -180,6 +180,7 @@ class Campaign:
                 cpu_tier_bytes=plan.cpu_tier_bytes,
             ),
             complete=True,
+            link_bytes_per_s=self.loaded.site.device(arm.device).link_bytes_per_s,
         )
 
     def _versions(self, env: dict[str, str]) -> dict[str, str]:

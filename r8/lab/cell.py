@@ -87,10 +87,12 @@ def run_cell(context: CellContext, run: Run, arm: Arm) -> Path:
     kv_dir = Path(run.kv_dir)
     cell = _Cell(context=context, run=run, arm=arm, recording=recording, engines=[], kv_dir=kv_dir)
     try:
+        instruments.environment(recording, "begin")
         kv_dir.mkdir(parents=True)
         for row in context.calibration:
             recording.append("calibration", row)
         _measure(cell)
+        instruments.environment(recording, "end")
     except (R8Error, OSError):
         recording.close()
         recover(recording.directory)
@@ -109,6 +111,8 @@ def _measure(cell: _Cell) -> None:
     _start_engines(cell)
     probes = _start_probes(cell)
     try:
+        nics = cell.context.site.device(cell.arm.device).nics
+        instruments.calibrate_wire(cell.recording, nics, cell.run.kv_device, settle_s=SETTLE_S)
         _load(cell, Phase.PROBE, [PROBE_SESSION])
         _record_config(cell)
         _load(cell, Phase.POPULATE, list(range(cell.run.expectation.sessions)))
@@ -174,7 +178,8 @@ def _start_probes(cell: _Cell) -> Process:
             "block_devices": list(cell.context.block_devices),
             "engines": {engine.instance: engine.root_pid for engine in cell.engines},
             "metrics": {engine.instance: f"{engine.base_url}/metrics" for engine in cell.engines},
-            "rates_hz": instruments.PROBE_RATES_HZ,
+            "rates_hz": instruments.PROBE_RATES_HZ | {"nic": instruments.NIC_RATE_HZ},
+            "nics": list(cell.context.site.device(cell.arm.device).nics),
             "iostat": True,
         },
     )
@@ -192,6 +197,7 @@ def _record_config(cell: _Cell) -> None:
             chunk_tokens=config.chunk_tokens,
             cpu_tier_bytes=config.cpu_tier_bytes,
             disk_path=config.disk_path,
+            kv_connector=config.kv_connector,
             extra_config=config.extra_config,
         )
         if config.chunk_tokens not in {None, cell.run.expectation.chunk_tokens}:

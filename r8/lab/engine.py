@@ -28,6 +28,9 @@ LOG_TAIL_LINES = 12
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _PREFIX_CACHING = re.compile(r"enable_prefix_caching=(True|False)")
+# vLLM lists what it was given once, when it starts; a connector stands there or there is none.
+_ARGUMENTS = "non-default args:"
+_KV_CONNECTOR = re.compile(r"kv_connector['\"]?\s*[=:]\s*['\"](\w+)")
 _LMCACHE_CONFIG = re.compile(r"Creating LMCacheEngine with config: (.*)")
 
 
@@ -51,6 +54,7 @@ class ServerConfig:
     cpu_tier_bytes: int | None
     disk_path: str | None
     extra_config: str | None
+    kv_connector: str | None = None  # "none" where the engine lists its settings without one
 
 
 def launch(
@@ -157,9 +161,13 @@ def read_config(log_path: Path) -> ServerConfig:
     """What the engine logged of its own configuration at start; later lines win over earlier."""
     prefix_caching: bool | None = None
     lmcache: str = ""
+    connector: str | None = None
     for line in _log_lines(log_path):
         if found := _PREFIX_CACHING.search(line):
             prefix_caching = found.group(1) == "True"
+        if _ARGUMENTS in line:
+            named = _KV_CONNECTOR.search(line)
+            connector = named.group(1) if named else "none"
         if found := _LMCACHE_CONFIG.search(line):
             lmcache = found.group(1)
     tier_gib = _value(lmcache, "max_local_cpu_size")
@@ -171,6 +179,7 @@ def read_config(log_path: Path) -> ServerConfig:
         cpu_tier_bytes=round(float(tier_gib) * (1 << 30)) if tier_gib else None,
         disk_path=_value(lmcache, "local_disk"),
         extra_config=_braces(lmcache, "extra_config"),
+        kv_connector=connector,
     )
 
 

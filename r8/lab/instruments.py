@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
-from r8.lab.commands import run
+from r8.lab.commands import CommandResult, run
 
 if TYPE_CHECKING:
     from r8.lab.keeper import Keeper, Process
@@ -21,6 +22,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PROBE_STOP_S = 10.0
 # The load client exits 1 when requests failed: their rows are evidence, so it is no error here.
 CLIENT_SOME_FAILED = 1
+# Headers are a few per cent of the wire: 8 GiB give their share to far below the 1 % it is held to.
+WIRE_CALIBRATION_BYTES = 8 << 30
+# Adapter counters are read as often as the disks' where a network carries the KV.
+NIC_RATE_HZ = 10
 PROBE_RATES_HZ = {"disk": 10, "process": 10, "host": 1, "engine": 1}
 
 
@@ -113,6 +118,37 @@ def residency(recording: Recording, kv_dir: Path, moment: str) -> None:
     _instrument(argv)
 
 
+def environment(recording: Recording, moment: str) -> None:
+    """Capture what the host is like; at the end, also what is no longer as at the begin."""
+    out = recording.raw(f"environment-{moment}.json")
+    argv = [sys.executable, "-m", "probes", "environment"]
+    facts: dict[str, Any] = json.loads(_instrument([*argv, "--out", str(out)]))
+    before = recording.raw("environment-begin.json")
+    if moment == "end" and before.is_file():
+        done = _run([*argv, "--diff", str(before), str(out)])
+        facts["changes"] = json.loads(done.output) if done.returncode in {0, 1} else None
+    recording.event("environment", moment=moment, file=out.name, **facts)
+
+
+def calibrate_wire(
+    recording: Recording, nics: tuple[str, ...], kv_device: str, *, settle_s: float
+) -> None:
+    """Read a known number of bytes past every cache, between two marks, while the probes sample.
+
+    Without an interface to calibrate nothing is read. What cannot be read (no permission, too
+    small) is recorded as such; judging is not done here.
+    """
+    if not nics:
+        return
+    time.sleep(settle_s)
+    recording.event("wire_calibration_begin", device=kv_device)
+    argv = [sys.executable, "-m", "probes", "read", "--path", f"/dev/{kv_device}"]
+    done = _run([*argv, "--bytes", str(WIRE_CALIBRATION_BYTES)])
+    facts = json.loads(done.output) if done.ok else {"error": done.error}
+    recording.event("wire_calibration_end", device=kv_device, **facts)
+    time.sleep(settle_s)
+
+
 def topology(path: Path) -> dict[str, Any]:
     """Which device a path lies on, down to its members."""
     answer = json.loads(
@@ -136,10 +172,13 @@ def calibrate_client(out: Path, concurrency: int, request_bytes: int) -> dict[st
     return row
 
 
+def _run(argv: list[str]) -> CommandResult:
+    words = ["env", f"PYTHONPATH={_environment()['PYTHONPATH']}", *argv]
+    return run(words, timeout_s=300.0)
+
+
 def _instrument(argv: list[str]) -> str:
-    environment = _environment()
-    words = ["env", f"PYTHONPATH={environment['PYTHONPATH']}", *argv]
-    done = run(words, timeout_s=300.0)
+    done = _run(argv)
     if not done.ok:
         raise InstrumentError(
             f"an instrument failed: {done.error}", where=done.line, next_step="run it by hand"
