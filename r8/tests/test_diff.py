@@ -11,7 +11,7 @@ import pytest
 
 from r8 import cli
 from r8.diff import DiffRow, against_report, against_runs
-from r8.diff_render import as_json, table
+from r8.diff_render import as_json, table, translated
 from r8.errors import UsageError
 from r8.evidence import read_runs
 from r8.ledger_read import load_ledger
@@ -152,6 +152,42 @@ def test_both_languages_show_the_same_numbers(rows: dict[str, DiffRow]) -> None:
     english, chinese = (table(found, language, everything=True) for language in ("en", "zh"))
     assert english != chinese
     assert numbers(english) == numbers(chinese)
+
+
+POINT_CHECK = "; point check: the published number carries no variance"
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        (
+            f"7.53 s [7.5, 7.6], claimed 7.53, limit 7.15 to 7.91, deviation +0.10%{POINT_CHECK}",
+            "点检",
+        ),
+        (
+            f"1 of 5 blocks the plan needs; 1.35 x, claimed -26%, limit 1.28 or more{POINT_CHECK}",
+            "区块",
+        ),
+        ("model: published 'A', run r-1 'B'", "发布为"),
+        ("no run of r2-cold-recovery at level c8", "没有"),
+    ],
+)
+def test_sentences_of_the_verdict_are_translated_with_their_numbers(text: str, holds: str) -> None:
+    chinese = translated(text, "zh")
+    assert holds in chinese
+    assert "claimed" not in chinese
+    assert translated(text, "en") == text
+    assert re.findall(r"\d+\.\d+", chinese) == re.findall(r"\d+\.\d+", text)
+
+
+def test_a_sentence_of_the_evidence_stays_as_it_is() -> None:
+    assert translated("C4 refuted in r-1: 7 of 16", "zh") == "C4 refuted in r-1: 7 of 16"
+
+
+def test_a_translated_sentence_of_a_real_verdict_is_chinese() -> None:
+    text = table([against(r2())["r2.array.c8.ttft_p50"]], "zh", everything=False)
+    assert "点检" in text
+    assert "point check" not in text
 
 
 def test_json_holds_unrounded_numbers_and_both_reasons(rows: dict[str, DiffRow]) -> None:
