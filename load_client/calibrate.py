@@ -70,7 +70,7 @@ def inverted_cdf(values: Sequence[int], q: float) -> int:
 
 def calibrate(asked: Calibration) -> Calibrated:
     """Run the burst; raises ClientError when a stream failed or truth is missing."""
-    plan = _plan(asked)
+    plan = make_plan(plan_values(asked), "calibrate")
     with _null_server(asked, plan.prompt_tokens) as server:
         try:
             if asked.server_cpus is not None:
@@ -118,8 +118,8 @@ def _burst(
     return requests, _rows(directory / "chunks.jsonl"), cpu_s
 
 
-def _plan(asked: Calibration) -> Plan:
-    """A completions plan whose bodies have exactly the size asked for."""
+def plan_values(asked: Calibration) -> dict[str, Any]:
+    """A completions plan whose bodies have exactly the size asked for; the URL is yet to come."""
     values: dict[str, Any] = {
         "phase": "probe",
         "instance": "null",
@@ -143,7 +143,7 @@ def _plan(asked: Calibration) -> Plan:
         )
     values["prompt_tokens"] += spare // _TOKEN_BYTES
     values["extra_body"] = {"user": "x" * (spare % _TOKEN_BYTES)}
-    return make_plan(values, where)
+    return values
 
 
 def _body_bytes(plan: Plan) -> int:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .link import Link
     from .target import Target
 
+_HEAD_BYTES = 4096
+
 
 @dataclass(slots=True, eq=False)
 class Connection:
@@ -47,6 +49,16 @@ class Connection:
     def __post_init__(self) -> None:
         """Remember the size: encryption changes it, and sending forgets the bytes."""
         self.request_bytes = len(self.payload)
+
+    def may_be_complete(self) -> bool:
+        """A cheap look before the whole response is parsed.
+
+        Every chunked body ends with an empty line; a body of another framing must be looked at.
+        """
+        tail = b"".join(data for _, data, _ in self.raw_reads[-4:])[-4:]
+        if tail == b"\r\n\r\n" or not self.raw_reads:
+            return True
+        return b"chunked" not in self.raw_reads[0][1][:_HEAD_BYTES].lower()
 
     @property
     def received(self) -> bytes:

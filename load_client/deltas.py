@@ -16,8 +16,7 @@ A role or empty event is never a token.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .sse import DONE, SseEvent
 
@@ -26,8 +25,12 @@ _INT64_END = 1 << 63
 _EXCERPT_CHARACTERS = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+# Thousands of events a second are read after a burst: a named tuple is made five times as fast as
+# a frozen dataclass, and a decoder of our own skips the guesses of json.loads about its input.
+_DECODE = json.JSONDecoder().decode
+
+
+class Delta(NamedTuple):
     """One event, understood. `token_ids` and counts are None where the server does not say."""
 
     kind: str
@@ -38,6 +41,9 @@ class Delta:
     finish_reason: str | None = None
     server_request_id: str | None = None
     error: str | None = None
+
+
+_NO_USAGE = (None, None)
 
 
 class _MalformedError(ValueError):
@@ -51,7 +57,7 @@ def read_delta(event: SseEvent, endpoint: str) -> Delta:
     if event.data.strip() == DONE:
         return Delta(kind="done")
     try:
-        message = json.loads(event.data.decode("utf-8"))
+        message = _DECODE(event.data.decode("utf-8"))
         return _understand(message, event, endpoint)
     except (ValueError, RecursionError) as damage:
         excerpt = event.data[:_EXCERPT_CHARACTERS].decode("utf-8", "replace")
@@ -66,6 +72,14 @@ def _understand(message: Any, event: SseEvent, endpoint: str) -> Delta:
     choices = message.get("choices")
     choices = [] if choices is None else choices
     _expect(isinstance(choices, list), "choices is not a list")
+    server_request_id = _text(message.get("id"), "id") or None
+    if len(choices) == 1:
+        only = _choice(choices[0], endpoint)
+        return only._replace(
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            server_request_id=server_request_id,
+        )
     parts = [_choice(choice, endpoint) for choice in choices]
     kinds = {part.kind for part in parts}
     ranked = ("content", "reasoning", "role", "empty")
@@ -78,7 +92,7 @@ def _understand(message: Any, event: SseEvent, endpoint: str) -> Delta:
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
         finish_reason=next((p.finish_reason for p in parts if p.finish_reason), None),
-        server_request_id=_text(message.get("id"), "id") or None,
+        server_request_id=server_request_id,
     )
 
 
@@ -111,7 +125,7 @@ def _choice(choice: Any, endpoint: str) -> Delta:
 
 def _usage(usage: Any) -> tuple[int | None, int | None]:
     if usage is None:
-        return None, None
+        return _NO_USAGE
     _expect(isinstance(usage, dict), "usage is not an object")
     return (
         _count(usage.get("prompt_tokens"), "prompt_tokens"),
@@ -133,6 +147,8 @@ def _token_ids(value: Any) -> tuple[int, ...] | None:
 
 
 def _text(value: Any, name: str) -> str:
+    if type(value) is str:
+        return value
     _expect(value is None or isinstance(value, str), f"{name} is not text")
     return value or ""
 

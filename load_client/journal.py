@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MODE = 0o644
+# One encoder for all rows: json.dumps with separators makes a new one for each.
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -23,7 +25,7 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     Raises ClientError when the disk refuses; whole lines written until then stay, a torn one is
     taken back.
     """
-    data = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode("ascii")
+    data = "".join([_ENCODE(row) + "\n" for row in rows]).encode("ascii")
     with _opened(path) as descriptor:
         end = os.lseek(descriptor, 0, os.SEEK_END)
         if end and os.pread(descriptor, 1, end - 1) not in {b"\n", b""}:

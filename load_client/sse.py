@@ -9,15 +9,14 @@ token, so a server that forgets the empty line after it is believed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DONE = b"[DONE]"
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
+class SseEvent(NamedTuple):
     """One block: body offsets [start, end), its data lines joined, None without any."""
 
     start: int
@@ -28,6 +27,9 @@ class SseEvent:
 
 def split_events(body: bytes) -> list[SseEvent]:
     """Every terminated block that holds at least one line, in order."""
+    plain = _plain_events(body)
+    if plain is not None:
+        return plain
     events: list[SseEvent] = []
     lines: list[bytes] = []
     line_start = len(_BYTE_ORDER_MARK) if body.startswith(_BYTE_ORDER_MARK) else 0
@@ -46,6 +48,24 @@ def split_events(body: bytes) -> list[SseEvent]:
     unterminated = _event(block_start, len(body), [*lines, rest] if rest else lines)
     if unterminated.data == DONE:
         events.append(unterminated)
+    return events
+
+
+def _plain_events(body: bytes) -> list[SseEvent] | None:
+    """The events of a body in the form nearly all servers send; None for every other body.
+
+    That form: LF only, every block one `data: ` line and an empty one, nothing after the last.
+    """
+    if b"\r" in body or not body.endswith(b"\n\n"):
+        return None
+    events: list[SseEvent] = []
+    start = 0
+    for block in body[:-2].split(b"\n\n"):
+        if not block.startswith(b"data: ") or b"\n" in block:
+            return None
+        end = start + len(block) + 2
+        events.append(SseEvent(start, end, block[6:], ""))
+        start = end
     return events
 
 

@@ -61,6 +61,7 @@ class Wire:
         self.in_flight = 0
         self._epoll = select.epoll()
         self._view = memoryview(bytearray(READ_BYTES))
+        self._views = [self._view]
         self._next_tick_ns = 0
         self.active: dict[int, Connection] = {}
         self.ended: list[Connection] = []
@@ -197,9 +198,11 @@ class Wire:
             self._epoll.modify(sock.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def _receive(self, connection: Connection) -> None:
+        sock = connection.sock
+        if sock is None:
+            return
         try:
-            sock = connection.live_socket()
-            size, ancillary, _, _ = sock.recvmsg_into([self._view], ANCILLARY_BYTES)
+            size, ancillary, _, _ = sock.recvmsg_into(self._views, ANCILLARY_BYTES)
         except BlockingIOError:
             return
         except OSError as refusal:
@@ -231,6 +234,8 @@ class Wire:
         return b""
 
     def _end_if_complete(self, connection: Connection) -> None:
+        if not connection.may_be_complete():
+            return
         received = connection.received
         if len(received) == connection.looked_at_bytes:
             return

@@ -71,7 +71,9 @@ def _holds(path: Path, content: bytes) -> bool:
 def main(argv: Sequence[str] | None = None) -> int:
     """Check or write; returns 0, or 1 when files differ."""
     parser = argparse.ArgumentParser(description="files made from the published figures")
-    parser.add_argument("--write", action="store_true", help="write them instead of comparing")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true", help="write them instead of comparing")
+    what.add_argument("--check", action="store_true", help="compare, which is the default")
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout")
     args = parser.parse_args(argv)
     changed = differing(args.root)

@@ -78,6 +78,8 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.add_argument("gate", choices=GATES, type=str.upper)
     verb.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     words = "rate of the line to the array (default: the published port, on the published array)"
+    words_newest = "only the campaign that started last, of those given"
+    verb.add_argument("--newest", action="store_true", help=words_newest)
     verb.add_argument("--line-gbit", type=float, metavar="GBIT", help=words)
     verb.add_argument("--json", action="store_true")
     _add_language(verb)
@@ -132,7 +134,8 @@ def _existing(text: str) -> Path:
 
 def _gate(args: argparse.Namespace) -> int:
     line = None if args.line_gbit is None else args.line_gbit * BYTES_PER_GBIT
-    session = open_session(runs_at(args.runs))
+    runs = runs_at(args.runs)
+    session = open_session(newest(runs) if args.newest else runs)
     items = gate(args.gate, session, load_ledger(), load_reports(), line)
     code = gate_code(items)
     if args.json:
@@ -146,6 +149,12 @@ def _gate(args: argparse.Namespace) -> int:
         print(f"{one.name}: {one.outcome}: {say(args.lang, one.key, **one.facts)}")
     print(say(args.lang, "gate.last", gate=args.gate, code=str(code)))
     return code
+
+
+def newest(runs: Sequence[Evidence]) -> list[Evidence]:
+    """The runs of the campaign that started last."""
+    last = max(runs, key=lambda one: one.run.started_wall_ns).run.campaign_id
+    return [one for one in runs if one.run.campaign_id == last]
 
 
 def gate_code(items: Iterable[GateItem]) -> int:

@@ -10,9 +10,10 @@ are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
-from r8.forensics.rules import RULES
+from r8.claims import is_published, load_claims
 from r8.ledger_measured import TOLERANCE, Measure, keys_of, measure_of
 from r8.model import Basis, Claim, Outcome, Verdict
 from r8.verdict import judge_session
@@ -36,7 +37,6 @@ COMPARED = (
     ("device_read_bandwidth", "busy", "bytes/s"),
     ("ceiling_fraction", "busy", ""),
 )
-EVERY_RULE = tuple(rule.rule_id for rule in RULES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,13 @@ class DiffRow:
         return Outcome.NOT_MEASURED if self.verdict is None else self.verdict.outcome
 
 
+@cache
+def rules_needed() -> tuple[str, ...]:
+    """Certificate rules a published claim needs: those the claims that R8 carries name."""
+    named = [claim.needs_rules for claim in load_claims() if is_published(claim)]
+    return tuple(dict.fromkeys(rule for rules in named for rule in rules))
+
+
 def claim_of(figure: Figure, measure: Measure, reports: Reports, report_id: str) -> Claim:
     """A published figure as a claim in the metric's own unit."""
     return Claim(
@@ -77,7 +84,7 @@ def claim_of(figure: Figure, measure: Measure, reports: Reports, report_id: str)
         as_printed=figure.as_printed,
         figure_ids=(figure.figure_id,),
         comparability=dict(keys_of(reports, measure)),
-        needs_rules=EVERY_RULE,
+        needs_rules=rules_needed(),
         statistic=measure.statistic,
         min_blocks=MIN_BLOCKS,
         looks=LOOKS,
@@ -246,6 +253,6 @@ def _equivalence(
         as_printed="1",
         figure_ids=(),
         comparability={},
-        needs_rules=EVERY_RULE,
+        needs_rules=rules_needed(),
         statistic=statistic,
     )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from r8.diff import DiffRow
 
 COLUMNS = ("claim", "published", "measured", "n", "interval", "deviation", "verdict", "reason")
+_POINT_CHECK = r"; point check: the published number carries no variance(?P<more>.*)"
 # Sentences of the verdict that say which key differs, and their place in the catalogue.
 _REASONS = (
     (
@@ -55,6 +56,20 @@ _REASONS = (
             r"(?P<other>\S+)"
         ),
         "reason.unlike",
+    ),
+    (
+        re.compile(
+            r"(?!\d+ of)(?P<found>.+?), claimed (?P<claimed>.+), limit (?P<low>\S+) to "
+            r"(?P<high>[^\s,;]+)(?:, deviation (?P<deviation>[^;]+?))?" + _POINT_CHECK
+        ),
+        "reason.value",
+    ),
+    (
+        re.compile(
+            r"(?!\d+ of)(?P<found>.+?), claimed (?P<claimed>.+), limit (?P<low>\S+) or more"
+            + _POINT_CHECK
+        ),
+        "reason.least",
     ),
     (
         re.compile(r"(?P<n>\d+) of (?P<needed>\d+) blocks the plan needs; (?P<rest>.*)"),
@@ -114,11 +129,18 @@ def reason(row: DiffRow, language: str) -> str:
     """Why the row came to what it did; a sentence of the evidence itself stays as written."""
     if row.why_not is not None:
         return say(language, row.why_not.key, detail=row.why_not.detail)
-    text = row.verdict.reason if row.verdict else ""
+    return translated(row.verdict.reason if row.verdict else "", language)
+
+
+def translated(text: str, language: str) -> str:
+    """A sentence of the verdict in the chosen language; one the catalogue lacks stays as it is."""
     for pattern, key in _REASONS:
         found = pattern.fullmatch(text)
         if found:
-            return say(language, key, **found.groupdict())
+            groups = found.groupdict(default="-")
+            if "rest" in groups:
+                groups["rest"] = translated(groups["rest"], language)
+            return say(language, key, **groups)
     return text
 
 

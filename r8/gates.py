@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from r8.diff import EVERY_RULE, LOOKS, MIN_BLOCKS, claim_of
+from r8.diff import LOOKS, MIN_BLOCKS, claim_of, rules_needed
 from r8.errors import UsageError
 from r8.forensics.certificate import objections
 from r8.ledger_measured import Measure, measure_of
@@ -172,7 +172,7 @@ def _line_efficiency(
     line = line_bytes_per_s or _published_line(runs, ledger, reports)
     if line is None:
         return _item(name, Outcome.NOT_COMPARABLE, "gate.no_line")
-    refused = objections(runs, session.findings, EVERY_RULE, session.runs)
+    refused = objections(runs, session.findings, rules_needed(), session.runs)
     if refused:
         facts = {"rule": refused[0].rule_id, "run": refused[0].run_id}
         return _item(name, Outcome.INVALID, "gate.invalid", **facts)
@@ -261,7 +261,7 @@ def _claim(name: str, scenario: str, level: str, arms: tuple[str, str]) -> Claim
         as_printed="",
         figure_ids=("gate.g3.ttft", "gate.g3.tput"),
         comparability={},
-        needs_rules=EVERY_RULE,
+        needs_rules=rules_needed(),
         min_blocks=MIN_BLOCKS,
         looks=LOOKS,
     )

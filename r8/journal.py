@@ -232,6 +232,10 @@ class Journal:
             raise _disk_error(error, self.path) from error
 
 
+# Keys of run.json that runs written before them lack; the record's own default stands for them.
+ADDED_LATER = frozenset({"link_bytes_per_s", "recompute"})
+
+
 def run_to_json(run: Run) -> dict[str, Any]:
     """The content of `run.json`; `run_from_json` gives an equal Run back."""
     return dataclasses.asdict(run)
@@ -287,6 +291,9 @@ def _decode_record(record: type, value: Any, name: str) -> Any:
         if key not in hints:
             raise ValueError(f"unknown key {name}.{key}")
     for key in hints:
-        if key not in value:
+        if key not in value and key not in ADDED_LATER:
             raise ValueError(f"missing key {name}.{key}")
-    return record(**{key: _decode(hints[key], value[key], f"{name}.{key}") for key in hints})
+    given = {key: hint for key, hint in hints.items() if key in value}
+    return record(
+        **{key: _decode(hint, value[key], f"{name}.{key}") for key, hint in given.items()}
+    )

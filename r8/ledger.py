@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from r8.arithmetic import Enclosure, Quantity, UndefinedError
+from r8.arithmetic import Enclosure, Quantity
 from r8.arithmetic_formula import FormulaError, Node, evaluate, matches, names
 from r8.arithmetic_units import UNITS
 from r8.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from fractions import Fraction
 
     from r8.model import Basis
@@ -127,27 +127,6 @@ class Ledger:
         return {leaf for one in self.inputs(formula) for leaf in self.leaves(one)}
 
 
-def checked(figures: Iterable[Figure], relations: Iterable[Relation] = (), *, where: str) -> Ledger:
-    """A ledger in which every formula can be read; raises UsageError naming the row that cannot."""
-    by_id: dict[str, Figure] = {}
-    for figure in figures:
-        if figure.figure_id in by_id:
-            raise bad_row(where, figure.figure_id, "the id is there twice")
-        by_id[figure.figure_id] = figure
-    ledger = Ledger(figures=by_id, relations=tuple(relations), where=where)
-    for figure in by_id.values():
-        if figure.restates is not None and figure.restates not in by_id:
-            raise bad_row(
-                where, figure.figure_id, f"restates {figure.restates!r}, not in the ledger"
-            )
-        if figure.formula is not None:
-            _check_formula(ledger, figure, figure.formula)
-    _refuse_cycles(ledger)
-    for relation in ledger.relations:
-        _check_relation(ledger, relation)
-    return ledger
-
-
 def bad_row(where: str, figure_id: str, what: str) -> UsageError:
     """One line about one row."""
     return UsageError(
@@ -155,51 +134,8 @@ def bad_row(where: str, figure_id: str, what: str) -> UsageError:
     )
 
 
-def _check_formula(ledger: Ledger, figure: Figure, formula: Node) -> None:
-    try:
-        ledger.inputs(formula)
-        result = ledger.value(formula)
-    except FormulaError as error:
-        raise bad_row(ledger.where, figure.figure_id, f"formula: {error}") from error
-    except UndefinedError as error:
-        raise bad_row(ledger.where, figure.figure_id, f"unit mismatch or {error}") from error
-    except UnpublishedError:
-        return
-    wanted = UNITS[figure.unit].dimension
-    if result.dimension not in {None, wanted}:
-        raise bad_row(
-            ledger.where,
-            figure.figure_id,
-            f"unit mismatch: {formula} does not come in {figure.unit!r}",
-        )
-
-
-def _refuse_cycles(ledger: Ledger) -> None:
-    done: set[str] = set()
-
-    def visit(figure_id: str, path: tuple[str, ...]) -> None:
-        if figure_id in path:
-            cycle = " -> ".join([*path[path.index(figure_id) :], figure_id])
-            raise bad_row(ledger.where, figure_id, f"its formula is a cycle: {cycle}")
-        if figure_id in done:
-            return
-        formula = ledger.figures[figure_id].formula
-        for one in ledger.inputs(formula) if formula else ():
-            visit(one, (*path, figure_id))
-        done.add(figure_id)
-
-    for figure_id in ledger.figures:
-        visit(figure_id, ())
-
-
-def _check_relation(ledger: Ledger, relation: Relation) -> None:
-    try:
-        for name in relation.figures:
-            ledger.members(name)
-        for node in relation.formulas.values():
-            ledger.inputs(node)
-            ledger.value(node)
-    except UnpublishedError:
-        return
-    except (FormulaError, UndefinedError) as error:
-        raise bad_row(ledger.where, f"relation {relation.kind}", str(error)) from error
+def bad_relation(where: str, kind: str, what: str) -> UsageError:
+    """One line about one relation."""
+    return UsageError(
+        f"relation {kind}: {what}", where=where, next_step="correct the ledger and run it again"
+    )

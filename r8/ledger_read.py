@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from r8.arithmetic_formula import FormulaError, Node, matches, parse
 from r8.arithmetic_units import COUNTED, UNITS
 from r8.errors import UsageError
-from r8.ledger import Figure, Ledger, Relation, bad_row, checked
+from r8.ledger import Figure, Ledger, Relation, bad_relation, bad_row
+from r8.ledger_check import checked
 from r8.ledger_printed import printed_enclosure
 from r8.model import Basis
 from r8.resources import published_path
@@ -176,10 +177,12 @@ def _relations_document(path: Path) -> dict[str, Any]:
 def _relation(table: dict[str, Any], where: str) -> Relation:
     kind = str(table.get("kind"))
     if kind not in KINDS:
-        raise bad_row(where, f"relation {kind}", f"unknown kind; known: {', '.join(KINDS)}")
+        raise bad_relation(where, kind, f"unknown kind; known: {', '.join(KINDS)}")
     missing = [key for key in KINDS[kind] if key not in table]
     if missing:
-        raise bad_row(where, f"relation {kind}", f"key {missing[0]!r} is missing")
+        raise bad_relation(where, kind, f"key {missing[0]!r} is missing")
+    if table.get("unit", "s") not in UNITS:
+        raise bad_relation(where, kind, f"unit {table['unit']!r} is not one R8 knows")
     rest = {
         key: str(value)
         for key, value in table.items()
@@ -188,7 +191,7 @@ def _relation(table: dict[str, Any], where: str) -> Relation:
     try:
         formulas = {key: _formula(table[key]) for key in KINDS[kind]}
     except FormulaError as error:
-        raise bad_row(where, f"relation {kind}", str(error)) from error
+        raise bad_relation(where, kind, str(error)) from error
     return Relation(
         kind=kind,
         figures=tuple(table.get("figures", ())),
@@ -214,6 +217,8 @@ def _with_base(figure: Figure, relations: list[Relation]) -> Figure:
         if relation.kind == "base" and any(
             matches(pattern, [figure.figure_id]) for pattern in relation.figures
         ):
+            if figure.unit_base is None:
+                break  # refused by the check of the relation
             return replace(figure, unit_base=int(relation.facts["bytes"]))
     return figure
 

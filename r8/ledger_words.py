@@ -28,6 +28,6 @@ def catalogue() -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def say(language: str, key: str, **fields: str) -> str:
+def say(language: str, key: str, /, **fields: str) -> str:
     """The sentence of a key with its fields filled in; KeyError for one that is not there."""
     return catalogue()[key][language].format_map(fields)

@@ -32,11 +32,16 @@ class Outcome(StrEnum):
 
 
 class Answer(StrEnum):
-    """What one forensic rule found. `UNKNOWN` is INVALID for the claims that need the rule."""
+    """What one forensic rule found. `UNKNOWN` is INVALID for the claims that need the rule.
+
+    `NOT_APPLICABLE` is decided by what the run is, never by evidence that is missing: a run whose
+    plan names no fabric link has nothing that a link could be exceeded by.
+    """
 
     HELD = "held"
     REFUTED = "refuted"
     UNKNOWN = "unknown"
+    NOT_APPLICABLE = "not applicable"
 
 
 class Phase(StrEnum):
@@ -161,11 +166,15 @@ class Run:
     expectation: Expectation
     complete: bool  # False: recovered from a journal, never a measurement
     note: str | None = None
+    link_bytes_per_s: int | None = None  # declared ceiling of the slowest link to kv_device
+    recompute: bool = False  # True: the arm has no KV tier and computes every prompt
 
     def __post_init__(self) -> None:
         """Refuse provenance that could not be traced."""
         _require(self.run_id and self.campaign_id, "a run needs its own id and its campaign's")
         _require(self.block >= 0 and self.order >= 0, "block and order count from 0")
+        link = self.link_bytes_per_s
+        _require(link is None or link > 0, f"a link of {link} bytes/s carries nothing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from r8.forensics.certificate import OF_BLOCK
+from r8.forensics.certificate import OF_BLOCK, PASSING
 from r8.intervals import log_interval
 from r8.model import Answer, Basis, Outcome
 from r8.report_tables import (
@@ -180,7 +180,7 @@ def _certificate(session: Session) -> str:
     for campaign_id in dict.fromkeys(run.campaign_id for run in session.runs):
         runs = [run for run in session.runs if run.campaign_id == campaign_id]
         parts += [f"Campaign `{campaign_id}`:", "", certificate_table(session, runs), ""]
-    broken = [f for f in session.findings if f.answer is not Answer.HELD]
+    broken = [f for f in session.findings if f.answer not in PASSING]
     silent = [f for f in broken if f.rule_id in OF_BLOCK and f.answer is Answer.UNKNOWN]
     real = [f for f in broken if f not in silent]
     if real:

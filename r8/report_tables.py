@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from r8.verdict_session import Session
 
 NOTHING = "-"
-MARKS = {Answer.HELD: "held", Answer.REFUTED: "REFUTED", Answer.UNKNOWN: "unknown"}
+MARKS = {
+    Answer.HELD: "held",
+    Answer.REFUTED: "REFUTED",
+    Answer.UNKNOWN: "unknown",
+    Answer.NOT_APPLICABLE: "n/a",
+}
 # The terminal shows the first words of a reason; the report and --json have all of it.
 TERMINAL_REASON_CHARS = 160
 # Metrics the tables below show, repeated unrounded at the end of a report.
@@ -144,7 +149,8 @@ def arms_table(session: Session) -> str:
     """One row a run, in the order it was run: what its requests and its device did."""
     rows = []
     for run in session.runs:
-        held = sum(f.answer is Answer.HELD for f in session.findings if f.run_id == run.run_id)
+        answers = [f.answer for f in session.findings if f.run_id == run.run_id]
+        held, silent = answers.count(Answer.HELD), answers.count(Answer.NOT_APPLICABLE)
         rows.append(
             [
                 run.block,
@@ -158,7 +164,7 @@ def arms_table(session: Session) -> str:
                 _shown(session, run, "device_read_bytes", "", gb_per_s),
                 _shown(session, run, "device_read_bandwidth", "busy", mb_per_s),
                 _shown(session, run, "ceiling_fraction", "busy", float),
-                f"{held} of {len(RULES)}",
+                f"{held} of {len(RULES) - silent}",
             ]
         )
     headers = ["block", "place", "arm", "level", "TTFT p50 s", "TTFT max s", "warm TTFT p50 s"]

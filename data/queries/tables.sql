@@ -48,6 +48,7 @@ SELECT
     run_id, campaign_id, scenario, arm, concurrency, 'c' || concurrency AS level, block, "order",
     balanced, basis, site, site_sha256, rung, seed, started_wall_ns, r8_version, schema_version,
     versions, comparability, host, kv_device, kv_dir, other_kv_devices, instances, complete, note,
+    link_bytes_per_s, coalesce(recompute, false) AS recompute,
     patch.expected AS patch_expected,
     patch.lmcache_version AS patch_lmcache_version,
     patch.target_sha256 AS patch_target_sha256,
@@ -74,6 +75,6 @@ FROM read_json(
         other_kv_devices: 'VARCHAR[]', instances: 'VARCHAR[]',
         patch: 'STRUCT(expected VARCHAR, lmcache_version VARCHAR, target_sha256 VARCHAR, base_sha256 VARCHAR, module_sha256 VARCHAR)',
         expectation: 'STRUCT(sessions BIGINT, prompt_tokens BIGINT, output_tokens BIGINT, chunk_tokens BIGINT, chunk_bytes BIGINT, cpu_tier_bytes BIGINT)',
-        complete: 'BOOLEAN', note: 'VARCHAR'
+        complete: 'BOOLEAN', note: 'VARCHAR', link_bytes_per_s: 'BIGINT', recompute: 'BOOLEAN'
     }
 );

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from r8.forensics.link import wire_balances
 from r8.forensics.rule import Check, missing
 from r8.units import BYTES_PER_MIB
 
@@ -19,13 +20,14 @@ WHOLE_KINDS = frozenset({"disk", "nvme-head"})
 
 
 def bytes_balance(case: Case) -> list[Check]:
-    """C4: engine hit bytes = device bytes = members' bytes, and the process read them."""
+    """C4: engine hit = device = members' = (calibrated) wire bytes, and the process read them."""
     hits = case.metric("engine_hit_bytes")
     device = case.metric("device_read_bytes")
     checks = [engine_against_device(case, hits, device)]
     if device is not None:
         checks += _members(case, device)
         checks += _process(case, device)
+        checks += wire_balances(case, device)
     return checks
 
 

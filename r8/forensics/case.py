@@ -110,6 +110,46 @@ class Case:
         names = (self.text(device, "members") or "").split(",")
         return tuple(name.strip() for name in names if name.strip())
 
+    def layers(self, device: str) -> tuple[str, ...]:
+        """The device and everything the topology names below it, upper layers first."""
+        found: list[str] = []
+        queue = [device]
+        while queue:
+            name = queue.pop(0)
+            if name in found or not name:
+                continue
+            found.append(name)
+            queue += [one.strip() for one in (self.text(name, "members") or "").split(",")]
+        return tuple(found)
+
+    def transports(self, device: str) -> frozenset[str]:
+        """How the device is reached: `rdma`, `tcp`, `fc`, `pcie`; empty where nobody says."""
+        words = (self.text(layer, "transport") for layer in self.layers(device))
+        return frozenset(word for word in words if word)
+
+    def grown(self, probe: str, device: str, counter: str, window: Window) -> int | None:
+        """By how much a counter grew, from its last reading before to its first after the window.
+
+        `None` when a reading is missing on either side, or an epoch ended in between.
+        """
+        rows = self.rows(
+            "SELECT max(mono_ns) FILTER (mono_ns <= $begin), arg_max(value, mono_ns) "
+            "FILTER (mono_ns <= $begin), arg_max(coalesce(epoch, 0), mono_ns) "
+            "FILTER (mono_ns <= $begin), arg_min(value, mono_ns) FILTER (mono_ns >= $end), "
+            "arg_min(coalesce(epoch, 0), mono_ns) FILTER (mono_ns >= $end) FROM probes "
+            "WHERE run_id = $run AND probe = $probe AND device = $device AND counter = $counter "
+            "AND value IS NOT NULL",
+            probe=probe,
+            device=device,
+            counter=counter,
+            begin=window.begin_ns,
+            end=window.end_ns,
+        )
+        _, before, epoch_before, after, epoch_after = rows[0]
+        if before is None or after is None or epoch_before != epoch_after or after < before:
+            return None
+        return int(after - before)
+
     def text(self, device: str, counter: str) -> str | None:
         """First reading of a device's topology; `None` when absent."""
         rows = self.rows(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from r8.model import Run
 
 OF_BLOCK = frozenset(rule.rule_id for rule in RULES if rule.of_block)
+# Answers that do not speak against a claim that needs the rule.
+PASSING = frozenset({Answer.HELD, Answer.NOT_APPLICABLE})
 # Tables and views the rules ask many small questions of, each after those it is made from.
 _SETTLED = (
     "requests",
@@ -66,9 +68,9 @@ def objections(
 ) -> list[Finding]:
     """Findings that forbid judging these runs by the needed rules.
 
-    A rule must hold in every run. A rule of the block (a negative control) must hold in one run of
-    the block, `neighbours` included, and be refuted in none. A needed rule that nobody applied to a
-    run is unknown, which objects as well.
+    A rule must hold in every run it applies to. A rule of the block (a negative control) must hold
+    in one run of the block, `neighbours` included, and be refuted in none. A needed rule that
+    nobody applied to a run is unknown, which objects as well.
     """
     by_rule = {(finding.rule_id, finding.run_id): finding for finding in findings}
     found: list[Finding] = []
@@ -77,7 +79,7 @@ def objections(
             found += _block_objections(rule_id, runs, by_rule, neighbours)
             continue
         answers = [_finding(rule_id, run, by_rule) for run in runs]
-        found += [finding for finding in answers if finding.answer is not Answer.HELD]
+        found += [finding for finding in answers if finding.answer not in PASSING]
     return found
 
 
@@ -93,7 +95,8 @@ def _block_objections(
         answers = [_finding(rule_id, run, by_rule) for run in members]
         refuted = [finding for finding in answers if finding.answer is Answer.REFUTED]
         held = any(finding.answer is Answer.HELD for finding in answers)
-        found += refuted or ([] if held else answers)
+        silent = all(finding.answer is Answer.NOT_APPLICABLE for finding in answers)
+        found += refuted or ([] if held or silent else answers)
     return found
 
 

@@ -29,10 +29,23 @@ WITH readings AS (
 SELECT * FROM readings
 WHERE mono_before IS NOT NULL AND mono_ns > $begin_ns AND mono_before < $end_ns
 """
+# States of controllers, arrays and links; a word outside its set refutes, as any change does.
+GOOD_STATES = {
+    "state": frozenset({"live", "4: active"}),
+    "operstate": frozenset({"up"}),
+    "array_state": frozenset({"clean", "active", "active-idle", "write-pending", "readonly"}),
+}
+_STATES = """
+SELECT probe, device, counter, count(*), count(*) FILTER (text IS NULL),
+       count(DISTINCT coalesce(epoch, 0)), list_sort(list_distinct(list(text))) FROM probes
+WHERE run_id = $run AND probe IN ('nvme', 'nic') AND mono_ns BETWEEN $begin_ns AND $end_ns
+  AND counter IN ('state', 'address', 'transport', 'operstate', 'array_state')
+GROUP BY ALL ORDER BY ALL
+"""
 
 
 def nothing_regressed(case: Case) -> list[Check]:
-    """C8: counters only grow, samples have no hole, identity and state stay, the engine lives."""
+    """C8: counters only grow, samples have no hole, identity and states stay, the engine lives."""
     window = case.window("measure")
     if window is None:
         return [missing("no measure window", "measure_begin or measure_end is missing.")]
@@ -41,6 +54,7 @@ def nothing_regressed(case: Case) -> list[Check]:
     return [
         *_counters(case, devices, window),
         *[_identity(case, device, window) for device in devices],
+        *_states(case, window),
         *[_engine_lives(case, instance, window) for instance in run.instances],
     ]
 
@@ -106,6 +120,51 @@ def _identity(case: Case, device: str, window: Window) -> Check:
         arithmetic=f"{device}: {shown or f'diskseq {diskseq}, state and members unchanged'}",
         held=not changed,
         otherwise=f"{device} was replaced or changed state.",
+    )
+
+
+def _states(case: Case, window: Window) -> list[Check]:
+    """Controllers and links, which fail while disk counters merely stand still."""
+    transports = case.transports(case.run.kv_device)
+    layers = case.layers(case.run.kv_device)
+    rows = case.rows(
+        _STATES,
+        begin_ns=window.begin_ns - SAMPLE_GAP_NS_MAX,
+        end_ns=window.end_ns + SAMPLE_GAP_NS_MAX,
+    )
+    if not rows:
+        if not transports:
+            return []  # neither NVMe nor a link: the device's own state is looked at above
+        return [
+            missing(
+                f"no controller state around the window ({', '.join(sorted(transports))})",
+                "The NVMe probe is silent, and a link that fails does not show in disk counters.",
+            )
+        ]
+    return [_state(*row) for row in rows if _concerns(row[0], row[1], layers, transports)]
+
+
+def _concerns(probe: str, device: str, layers: tuple[str, ...], found: frozenset[str]) -> bool:
+    # A controller's number is not its namespace's: every controller and link counts where KV comes
+    # over NVMe or a network; elsewhere they are other people's.
+    return device in layers or bool(found) if probe == "nvme" else bool(found - {"pcie"})
+
+
+def _state(
+    probe: str, device: str, counter: str, n: int, lost: int, epochs: int, words: list[str]
+) -> Check:
+    good = GOOD_STATES.get(counter)
+    wrong = [word for word in words if good is not None and word.lower() not in good]
+    shown = " -> ".join(words) or "not read"
+    return Check(
+        arithmetic=f"{probe} {device}: {counter} {shown} in {n} readings, {lost} without a value, "
+        f"{epochs} epochs",
+        # An array's state moves between its good words as it is written to; others must not move.
+        held=not wrong
+        and lost == 0
+        and epochs == 1
+        and (len(words) == 1 or (counter == "array_state" and bool(words))),
+        otherwise=f"{device} was not up, or not the same, all through the window.",
     )
 
 

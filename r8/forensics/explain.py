@@ -11,7 +11,8 @@ WIDTH = 88
 INDENT = 11
 ANSWERS = (
     "held; refuted (by number); unknown (evidence is missing), which is INVALID for every claim "
-    "that needs the rule, never a pass."
+    "that needs the rule, never a pass; not applicable, where the run's own plan gives the rule no "
+    "subject, with the reason in words."
 )
 
 

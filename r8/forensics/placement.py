@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing
+from r8.forensics.rule import Check, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -61,7 +61,9 @@ def other_devices_quiet(case: Case) -> list[Check]:
     run = case.run
     if not run.other_kv_devices:
         return [
-            Check(arithmetic="the site names 0 other KV devices", held=True, otherwise=""),
+            not_applicable(
+                "the site names 0 other KV devices", "There is no other tier KV could come from."
+            ),
         ]
     expected = run.expectation.hit_bytes
     checks = []

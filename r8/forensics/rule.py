@@ -3,7 +3,8 @@
 A check compares numbers and says `True`, `False` or `None`, where `None` means that the evidence
 to answer is missing. A rule is refuted as soon as one check fails by number; otherwise it is
 unknown as soon as one cannot be answered; it is held only when every check is. A rule that found
-nothing to look at is unknown, never held.
+nothing to look at is unknown, never held. A rule that this kind of run gives no subject says so and
+is not applicable: that is neither held nor an objection.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Check:
     arithmetic: str  # the numbers and the comparison, as printed
     held: bool | None  # None: the evidence is missing
     otherwise: str  # what it means when it did not hold, and where to look
+    applies: bool = True  # False: the run has no such thing, by its own plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +41,24 @@ class Rule:
     threshold: str  # its constants, with their reasons
     checks: Callable[[Case], Sequence[Check]]
     of_block: bool = False  # one run that holds it speaks for every run of its block
+    of_kv: bool = False  # asks about KV that was read: a recompute arm has none
 
 
 def apply(rule: Rule, case: Case) -> Finding:
     """The rule's answer for one run, with the arithmetic of all its checks."""
-    checks = list(rule.checks(case))
+    if rule.of_kv and case.run.recompute:
+        checks = [not_applicable("a recompute arm reads no KV", "Rule C7 is about it.")]
+    else:
+        checks = list(rule.checks(case))
     failed = [check for check in checks if check.held is False]
-    missing = [check for check in checks if check.held is None]
+    missing = [check for check in checks if check.held is None and check.applies]
+    silent = [check for check in checks if not check.applies]
     if failed:
         answer = Answer.REFUTED
     elif missing or not checks:
         answer = Answer.UNKNOWN
+    elif len(silent) == len(checks):
+        answer = Answer.NOT_APPLICABLE
     else:
         answer = Answer.HELD
     return Finding(
@@ -57,7 +66,7 @@ def apply(rule: Rule, case: Case) -> Finding:
         run_id=case.run.run_id,
         answer=answer,
         arithmetic="; ".join(_printed(check) for check in checks) or "nothing to look at",
-        detail=" ".join(check.otherwise for check in failed + missing),
+        detail=" ".join(check.otherwise for check in failed + missing + silent),
     )
 
 
@@ -66,6 +75,13 @@ def missing(what: str, otherwise: str) -> Check:
     return Check(arithmetic=what, held=None, otherwise=otherwise)
 
 
+def not_applicable(what: str, why: str) -> Check:
+    """A check this kind of run gives nothing to check; decided by the plan, never by absence."""
+    return Check(arithmetic=what, held=None, otherwise=why, applies=False)
+
+
 def _printed(check: Check) -> str:
+    if not check.applies:
+        return f"{check.arithmetic} [does not apply]"
     mark = {True: "", False: " [refuted]", None: " [unknown]"}[check.held]
     return check.arithmetic + mark

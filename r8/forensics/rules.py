@@ -1,8 +1,9 @@
-"""The certificate of R1: every rule with its stable id, in the order it is printed.
+"""The certificate: every rule with its stable id, in the order it is printed.
 
-C1-C6, C8, C10, C11 prove the cold read. E1 is the engine's soundness, Q1 and Q2 the quality of the
-run, N1 and N2 the negative controls. An id is never reused for another meaning. C7 (recompute arm)
-and C9 (link ceiling) belong to scenarios that have such an arm or such a link.
+C1-C11 prove the cold read, or for a recompute arm that there was none. E1 and E2 are the engine's
+soundness, Q1-Q3 the quality of the run, G1 its GPU memory, N1 and N2 the negative controls. An id
+is never reused for another meaning. A rule that a run gives no subject (C7 without a recompute arm,
+C9 without a link, G1 without a GPU) says so: it is neither held nor an objection.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from r8.forensics import (
     coldness,
     continuity,
     controls,
+    counters,
     engine,
     hits,
+    link,
     patch,
     placement,
+    recompute,
+    surroundings,
 )
 from r8.forensics.rule import Rule
 from r8.units import mib, s_from_ns
@@ -30,6 +35,7 @@ RULES: tuple[Rule, ...] = (
         "run.kv_device; run.kv_dir",
         threshold="every file; no tolerance",
         checks=placement.kv_on_named_device,
+        of_kv=True,
     ),
     Rule(
         rule_id="C2",
@@ -40,6 +46,7 @@ RULES: tuple[Rule, ...] = (
         threshold=f"exact files and bytes; at most {mib(coldness.QUIET_WRITE_BYTES_MAX):.0f} MiB "
         "written in the quiet interval (a file system's own log, less than a chunk under way)",
         checks=coldness.populate_durable,
+        of_kv=True,
     ),
     Rule(
         rule_id="C3",
@@ -50,6 +57,7 @@ RULES: tuple[Rule, ...] = (
         threshold=f"rc 0; every file at most {coldness.RESIDENT_SHARE_MAX:.0%} resident; as many "
         "files as were expected on disk; the self-test saw an evicted file as evicted",
         checks=coldness.dropped_and_cold,
+        of_kv=True,
     ),
     Rule(
         rule_id="C4",
@@ -63,6 +71,7 @@ RULES: tuple[Rule, ...] = (
         f"{mib(balance.PROCESS_EXCESS_BYTES):.0f} MiB above it, or else matched by reads of other "
         "devices (libraries are read again after a drop: 7-14 MiB were seen)",
         checks=balance.bytes_balance,
+        of_kv=True,
     ),
     Rule(
         rule_id="C5",
@@ -71,6 +80,7 @@ RULES: tuple[Rule, ...] = (
         inputs="run.other_kv_devices; disk `read_sectors` of each over the measure window",
         threshold=f"below {placement.OTHER_DEVICE_SHARE_MAX:.0%} of the cell's KV bytes, each",
         checks=placement.other_devices_quiet,
+        of_kv=True,
     ),
     Rule(
         rule_id="C6",
@@ -82,6 +92,17 @@ RULES: tuple[Rule, ...] = (
         threshold="chunk*floor((prompt-1)/chunk) tokens exactly; 0 computed tokens; hits not "
         f"covered by the device at most {balance.BALANCE_TOLERANCE:.0%}",
         checks=hits.hits_exact,
+        of_kv=True,
+    ),
+    Rule(
+        rule_id="C7",
+        title="the recompute arm read no KV",
+        reason="A baseline that loads part of what it should compute flatters nobody but itself.",
+        inputs="run.recompute; disk `read_sectors` of every KV device over the measure window; "
+        "`kv_connector` of event `server_config`; lookup and retrieved lines",
+        threshold=f"below {recompute.RECOMPUTE_READ_SHARE_MAX:.0%} of what the cell reads with a "
+        "tier (libraries, metadata); no connector in the running server; 0 tokens found",
+        checks=recompute.recompute_reads_no_kv,
     ),
     Rule(
         rule_id="C8",
@@ -92,6 +113,16 @@ RULES: tuple[Rule, ...] = (
         threshold="no step backwards, one epoch, the same identity; no gap above "
         f"{s_from_ns(continuity.SAMPLE_GAP_NS_MAX):.0f} s (the probe ticks ten times a second)",
         checks=continuity.nothing_regressed,
+    ),
+    Rule(
+        rule_id="C9",
+        title="nothing came faster than the declared link",
+        reason="A read faster than the link is a read from a cache on this side of it.",
+        inputs="run.link_bytes_per_s; disk `read_sectors`, `in_flight` of the KV device; receive "
+        "counters of the network adapter",
+        threshold=f"the fastest {s_from_ns(link.PEAK_WINDOW_NS):.0f} s at most the link and "
+        f"{link.LINK_TOLERANCE:.0%} (stamps, nominal rates), less what was in flight at its begin",
+        checks=link.link_not_exceeded,
     ),
     Rule(
         rule_id="C10",
@@ -114,6 +145,7 @@ RULES: tuple[Rule, ...] = (
         "bytes/segment size segments; 0 misses. Unpatched: no R8-PATCH line and the base digest, "
         "or mode=serial",
         checks=patch.patch_in_force,
+        of_kv=True,
     ),
     Rule(
         rule_id="E1",
@@ -122,6 +154,18 @@ RULES: tuple[Rule, ...] = (
         inputs="engine_log lines of kind fatal, each instance",
         threshold="none; an instance without any line is unknown",
         checks=engine.engine_sound,
+        of_kv=True,
+    ),
+    Rule(
+        rule_id="E2",
+        title="log and counters of the engine agree, request by request",
+        reason="A line can be lost and a counter can be of another engine: two witnesses, one "
+        "story.",
+        inputs="server_request_id of measured requests; lookup lines; counters "
+        f"{counters.EXTERNAL_HITS} and {counters.PREFIX_HITS} of each instance's /metrics",
+        threshold="every response joined; counters exactly the sum of the lines, and 0",
+        checks=counters.counters_agree,
+        of_kv=True,
     ),
     Rule(
         rule_id="Q1",
@@ -140,6 +184,23 @@ RULES: tuple[Rule, ...] = (
         checks=engine.run_whole,
     ),
     Rule(
+        rule_id="Q3",
+        title="the host was the same at the end as at the begin",
+        reason="A governor, a link or a driver that changes in a run changes what it measures.",
+        inputs="event `environment` at begin and end: digests of its stable sections, changes",
+        threshold="no section changed; load, memory in use and idle link speeds are no part of it",
+        checks=surroundings.host_unchanged,
+    ),
+    Rule(
+        rule_id="G1",
+        title="no GPU memory of an earlier arm",
+        reason="KV that an earlier engine left in HBM is read from nowhere.",
+        inputs="event `environment` at begin: memory in use of every GPU; event engine_started",
+        threshold=f"at most the larger of {surroundings.RESIDUE_SHARE_MAX:.0%} of a card and "
+        f"{mib(surroundings.RESIDUE_FLOOR_BYTES):.0f} MiB (an idle card shows 0.3 GB)",
+        checks=surroundings.no_residue,
+    ),
+    Rule(
         rule_id="N1",
         title="a warm read is refused by C3 and C4",
         reason="A certificate that cannot say no says nothing.",
@@ -150,6 +211,7 @@ RULES: tuple[Rule, ...] = (
         "speaks for the block; an O_DIRECT arm cannot",
         checks=controls.warm_read_is_refused,
         of_block=True,
+        of_kv=True,
     ),
     Rule(
         rule_id="N2",
@@ -160,5 +222,6 @@ RULES: tuple[Rule, ...] = (
         threshold="0 tokens. One run of a block that shows it speaks for the block",
         checks=controls.random_prompt_hits_nothing,
         of_block=True,
+        of_kv=True,
     ),
 )

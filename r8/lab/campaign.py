@@ -117,7 +117,7 @@ class Campaign:
             runs_root=self.runs_root,
             site_text=self.loaded.text,
             calibration=(
-                *self.ground.calibration(arm),
+                *self.ground.calibration(arm, place.block),
                 self._client_row(place.concurrency),
             ),
             campaign={

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from r8.lab.instruments import Probes
     from r8.lab.life import Life
     from r8.lab.plan import Place
-    from r8.lab.site import Arm
+    from r8.lab.site import Arm, Host
     from r8.model import Run
 
 
@@ -54,9 +54,11 @@ def run_cell(context: CellContext, life: Life, run: Run) -> Path:
     recording = _begin(context, life, run)
     stage = Stage(life=life, recording=recording, place=context.place, arm=context.arm)
     try:
+        _environment(stage, "begin")
         for row in context.calibration:
             recording.append("calibration", row)
         _measure(stage, context.cells_to_come)
+        _environment(stage, "end")
     except (R8Error, OSError):
         recording.close()
         recover(recording.directory)
@@ -97,6 +99,7 @@ def _measure(stage: Stage, cells_to_come: Sequence[Place]) -> None:
     probes = _start_probes(stage)
     try:
         if first:
+            _calibrate_wire(stage)
             phases.populate(stage, cells_to_come)
             life.keep_prelude(stage.recording)
         else:
@@ -136,7 +139,26 @@ def _start_probes(stage: Stage) -> Probes:
         {
             "engines": {engine.instance: engine.root_pid for engine in running},
             "metrics": {engine.instance: f"{engine.base_url}/metrics" for engine in running},
-            "rates_hz": instruments.PROBE_RATES_HZ,
+            "rates_hz": instruments.PROBE_RATES_HZ | {"nic": instruments.NIC_RATE_HZ},
+            "nics": list(setting.site.device(stage.arm.device).nics),
             "iostat": True,
         },
+    )
+
+
+def _kv_host(stage: Stage) -> Host:
+    site = stage.life.setting.site
+    return site.host(site.device(stage.arm.device).host)
+
+
+def _environment(stage: Stage, moment: str) -> None:
+    instruments.environment(stage.recording, _kv_host(stage), moment)
+
+
+def _calibrate_wire(stage: Stage) -> None:
+    """Once a life: its events and the counters around them stay with the first cell's run."""
+    device = stage.life.setting.site.device(stage.arm.device)
+    run = stage.recording.run
+    instruments.calibrate_wire(
+        stage.recording, _kv_host(stage), device.nics, run.kv_device, settle_s=phases.SETTLE_S
     )

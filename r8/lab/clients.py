@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
-from r8.lab.instruments import CHECKOUT, environment, instrument
+from r8.lab.instruments import CHECKOUT, instrument, process_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def run_load(recording: Recording, name: str, plan: dict[str, Any], *, timeout_s
     try:
         done = subprocess.run(
             client_argv(plan_path, recording.directory),
-            env=environment(),
+            env=process_environment(),
             cwd=CHECKOUT,
             capture_output=True,
             text=True,

@@ -3,8 +3,8 @@
     PYTHONPATH=<lmcache tree> <engine python> r8/lab/component_faults.py --dir D --seed 1 --json
 
 `--interleavings N` mixes faults, read paths, O_DIRECT, pins and concurrent readers from a seed and
-lists every violation; `--observe` runs each fault alone and says what the backend does with it,
-which is how the unpatched versions are described. Prints one JSON object.
+stops at the first violation; `--observe` runs each fault alone and says what the backend does with
+it, which is how the unpatched versions are described. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import sys
 import threading
 from pathlib import Path
@@ -24,131 +23,11 @@ if not __package__:
 
 os.environ.setdefault("LMCACHE_TRACK_USAGE", "false")
 from r8.lab.component_rig import DiskRig
-from r8.lab.component_seam import Rule, Seam
+from r8.lab.component_seam import Seam
+from r8.lab.component_trial import CHANGES, CHUNK_BYTES, CHUNKS, FAULTS, SEGMENT_BYTES, Trial
 
-# Several segments and a tail that no O_DIRECT read can fill in place.
-CHUNK_BYTES = 300_000
-SEGMENT_BYTES = 65_536
-CHUNKS = 6
 # LMCache's own reader dead-locks under some faults; a read of 2 MB takes milliseconds.
 HANG_S = 10.0
-# Files look old, so that a change within one tick of the file system's clock still shows.
-AGE_NS = 2_000_000_000
-FAULTS = (
-    "truncated", "empty", "grown", "deleted", "eio", "short",
-    "evicted", "replaced", "rewritten",
-)  # fmt: skip
-CHANGES = {"replaced", "rewritten"}
-
-
-class Trial:
-    """One set of chunks, some of them faulty, read once; collects what is wrong."""
-
-    def __init__(self, rig: DiskRig, seam: Seam, first: int, seed: int) -> None:
-        """Chunks `first`.. are stored healthy; the seed decides everything after that."""
-        self.rig = rig
-        self.seam = seam
-        self.dice = random.Random(seed)  # noqa: S311 - reproducible, not secret
-        self.numbers = list(range(first, first + CHUNKS))
-        self.payloads = {number: self.dice.randbytes(CHUNK_BYTES) for number in self.numbers}
-        self.faults: dict[int, str] = {}
-        self.problems: list[str] = []
-        for number in self.numbers:
-            rig.store(number, self.payloads[number])
-            status = os.stat(rig.path(number))  # noqa: PTH116
-            old = status.st_mtime_ns - AGE_NS
-            os.utime(rig.path(number), ns=(old, old))
-        self.buffers_before = rig.allocated()
-        self.sizes = {number: rig.disk.dict[rig.key(number)].size for number in self.numbers}
-        self.usage_before = rig.disk.usage
-
-    def plant(self, number: int, fault: str) -> None:
-        """Give one chunk a fault, in its file or at the seam."""
-        self.faults[number] = fault
-        path = Path(self.rig.path(number))
-        at = self.dice.randrange(CHUNK_BYTES)
-        if fault == "truncated":
-            os.truncate(path, at)
-        elif fault == "empty":
-            os.truncate(path, 0)
-        elif fault == "grown":
-            os.truncate(path, CHUNK_BYTES + 1 + at)
-        elif fault == "deleted":
-            path.unlink()
-        elif fault in {"eio", "short"}:
-            self.seam.rules[str(path)] = Rule(kind=fault, offset=at)
-        else:
-            actions = {
-                "evicted": lambda: self.rig.disk.remove(self.rig.key(number)),
-                "replaced": lambda: self._replace(path),
-                "rewritten": lambda: path.write_bytes(bytes(CHUNK_BYTES)),
-            }
-            self.seam.rules[str(path)] = Rule(kind="action", offset=at, action=actions[fault])
-
-    def _replace(self, path: Path) -> None:
-        other = path.with_suffix(".other")
-        other.write_bytes(bytes(CHUNK_BYTES))
-        other.replace(path)
-
-    def read(self, path: str) -> list[Any]:
-        """One read of all chunks, padded with None to their number; checked, not released."""
-        buffers = self.rig.read(self.numbers, path=path)
-        padded = buffers + [None] * (len(self.numbers) - len(buffers))
-        for number, buffer in zip(self.numbers, padded, strict=True):
-            if buffer is not None and bytes(buffer.byte_array) != self.payloads[number]:
-                self.problems.append(f"{path}: wrong bytes of a chunk: {self.faults.get(number)}")
-        return padded
-
-    def expect_misses(self, path: str, padded: list[Any]) -> None:
-        """Faulty chunks are misses; healthy ones are there, in the async path up to a miss."""
-        lost = False
-        for number, buffer in zip(self.numbers, padded, strict=True):
-            fault = self.faults.get(number)
-            lost = lost or fault is not None
-            missed = lost if path == "async" else fault is not None
-            if missed != (buffer is None):
-                said = "delivered" if missed else "missed"
-                self.problems.append(f"{path}: {said} a chunk: {fault or 'healthy'}")
-
-    def expect_clean(self) -> None:
-        """No buffer, pin, lock or account is left over."""
-        disk = self.rig.disk
-        if self.rig.allocated() != self.buffers_before:
-            self.problems.append(f"buffers left: {self.rig.allocated()}")
-        if not disk.disk_lock.acquire(timeout=1):
-            self.problems.append("the disk lock is still held")
-            return
-        pins = [disk.dict[key].pin_count for key in disk.dict if disk.dict[key].pin_count]
-        kept = {number for number in self.numbers if self.rig.key(number) in disk.dict}
-        disk.disk_lock.release()
-        healthy = {number for number in self.numbers if number not in self.faults}
-        handles = [one for one in _open_files() if one in map(self.rig.path, self.numbers)]
-        if handles:
-            self.problems.append(f"files left open: {len(handles)}")
-        if pins:
-            self.problems.append(f"pins left: {pins}")
-        if not healthy <= kept:
-            self.problems.append("a healthy chunk left the index")
-        gone = sum(size for number, size in self.sizes.items() if number not in kept)
-        if self.usage_before - disk.usage != gone:
-            freed = self.usage_before - disk.usage
-            self.problems.append(f"the backend counts {freed} bytes freed, its index {gone}")
-
-    def withdraw_changed(self) -> None:
-        """Take out files that were changed during the read: they are whole again, and different."""
-        for number, fault in self.faults.items():
-            if fault in CHANGES:
-                self.rig.disk.remove(self.rig.key(number))
-
-    def forget(self) -> None:
-        """Take the chunks out, whatever state they are in."""
-        self.seam.rules.clear()
-        for number in self.numbers:
-            path = Path(self.rig.path(number))
-            # LMCache's own remove() raises, in 0.5.0 with its lock held, when the file is gone.
-            path.touch()
-            self.rig.disk.remove(self.rig.key(number))
-            path.unlink(missing_ok=True)
 
 
 def interleave(rig: DiskRig, seam: Seam, index: int, seed: int) -> Trial:
@@ -174,7 +53,8 @@ def interleave(rig: DiskRig, seam: Seam, index: int, seed: int) -> Trial:
         trial.expect_clean()
     except Exception as error:  # noqa: BLE001 - an exception out of the backend is the finding
         trial.problems.append(f"exception: {error!r}")
-    trial.forget()
+    if not trial.problems:
+        trial.forget()
     return trial
 
 
@@ -214,16 +94,6 @@ def _read_by(trial: Trial, paths: list[str]) -> None:
             raise TimeoutError(f"a read by {paths} hangs")
     for error in errors:
         raise error
-
-
-def _open_files() -> list[str]:
-    found = []
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            found.append(str(entry.readlink()).removesuffix(" (deleted)"))
-        except FileNotFoundError:  # the handle of this very listing
-            continue
-    return found
 
 
 def observe(rig: DiskRig, seam: Seam, index: int, fault: str, path: str) -> dict[str, Any]:
@@ -292,8 +162,11 @@ def _interleave_all(options: argparse.Namespace) -> dict[str, Any]:
             violations += [f"interleaving {index}: {problem}" for problem in trial.problems]
             for fault in trial.faults.values():
                 planted[fault] = planted.get(fault, 0) + 1
+            if violations:
+                # The backend may hold its lock or have lost buffers: the rest would say nothing.
+                break
     return {
-        "interleavings": options.interleavings,
+        "interleavings": index + 1,
         "seed": options.seed,
         "planted": planted,
         "violations": violations,

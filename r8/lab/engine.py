@@ -30,7 +30,9 @@ LOG_TAIL_LINES = 12
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _PREFIX_CACHING = re.compile(r"enable_prefix_caching=(True|False)")
-_CONNECTOR = re.compile(r"kv_connector='?(\w+)'?")
+# vLLM lists what it was given once, when it starts; a connector stands there or there is none.
+_ARGUMENTS = "non-default args:"
+_KV_CONNECTOR = re.compile(r"kv_connector['\"]?\s*[=:]\s*['\"](\w+)")
 _LMCACHE_CONFIG = re.compile(r"Creating LMCacheEngine with config: (.*)")
 
 
@@ -56,7 +58,7 @@ class ServerConfig:
     disk_path: str | None
     extra_config: str | None
     remote_url: str | None = None
-    kv_connector: str | None = None
+    kv_connector: str | None = None  # "none" where the engine lists its settings without one
 
 
 def engine_argv(
@@ -228,8 +230,9 @@ def read_config(log_path: Path) -> ServerConfig:
     for line in _log_lines(log_path):
         if found := _PREFIX_CACHING.search(line):
             prefix_caching = found.group(1) == "True"
-        if found := _CONNECTOR.search(line):
-            connector = found.group(1)
+        if _ARGUMENTS in line:
+            named = _KV_CONNECTOR.search(line)
+            connector = named.group(1) if named else "none"
         if found := _LMCACHE_CONFIG.search(line):
             lmcache = found.group(1)
     tier_gib = _value(lmcache, "max_local_cpu_size")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from r8.lab.keeper import Keeper
+    from r8.lab.rehearsal.build import Calibrator
+    from r8.lab.rehearsal.calibrate import Calibration
     from r8.lab.rehearsal.control import Control
     from r8.lab.remote import ClockOffset
     from r8.lab.site import Arm, Host, LoadedSite, Site
@@ -43,7 +45,8 @@ class Ground:
     drops: dict[str, tuple[str, ...]]
     fillings: dict[str, str]
     overlays: dict[str, Path] = field(default_factory=dict)  # by LMCache version
-    calibrations: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    calibrators: dict[str, Calibrator] = field(default_factory=dict)  # of shaped devices
+    calibrations: dict[tuple[str, int], Calibration] = field(default_factory=dict)
     controls: dict[str, Control | None] = field(default_factory=dict)  # of shaped devices
     offsets: dict[str, ClockOffset] = field(default_factory=dict)  # of hosts behind a prefix
     disks: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by host behind a prefix
@@ -131,9 +134,17 @@ class Ground:
         shape = None if control is None else asdict(control.shape())
         return {"rung": self.rung, "note": self.note, "device": arm.device, "shape": shape}
 
-    def calibration(self, arm: Arm) -> tuple[dict[str, Any], ...]:
-        """Calibration rows of the arm's device."""
-        return tuple(self.calibrations.get(arm.device, ()))
+    def calibration(self, arm: Arm, block: int) -> tuple[dict[str, Any], ...]:
+        """Calibration rows of the arm's device, measured anew before each block."""
+        calibrator = self.calibrators.get(arm.device)
+        if calibrator is None:
+            return ()
+        if (arm.device, block) not in self.calibrations:
+            seen = any(device == arm.device for device, _ in self.calibrations)
+            found = calibrator.again() if seen else calibrator.first()
+            self.calibrations[arm.device, block] = found
+        found = self.calibrations[arm.device, block]
+        return tuple(dict(row) for row in found.rows(arm.device))
 
 
 @contextlib.contextmanager

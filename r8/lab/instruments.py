@@ -7,13 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
 from r8.lab import remote
-from r8.lab.commands import run
+from r8.lab.commands import CommandResult, run
+from r8.lab.hosts import through
 
 if TYPE_CHECKING:
     from r8.lab.hosts import KvDirectory
@@ -24,10 +26,14 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROBE_STOP_S = 10.0
+# Headers are a few per cent of the wire: 8 GiB give their share to far below the 1 % it is held to.
+WIRE_CALIBRATION_BYTES = 8 << 30
+# Adapter counters are read as often as the disks' where a network carries the KV.
+NIC_RATE_HZ = 10
 PROBE_RATES_HZ = {"disk": 10, "process": 10, "host": 1, "engine": 1}
 
 
-def environment() -> dict[str, str]:
+def process_environment() -> dict[str, str]:
     """The instruments are found from the checkout, whatever directory R8 was started in."""
     return os.environ | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
 
@@ -73,7 +79,7 @@ def _start_here(keeper: Keeper, recording: Recording, _host: Host, plan: dict[st
     return keeper.spawn(
         "probes",
         probes_argv(recording.directory),
-        env=environment(),
+        env=process_environment(),
         cwd=CHECKOUT,
         log_path=recording.raw("probes.log"),
         stdin=subprocess.PIPE,
@@ -103,6 +109,7 @@ def remote_probes_argv(host: Host, plan: dict[str, Any]) -> list[str]:
         words += ["--engine", f"{instance}={pid}"]
     for instance, url in plan["metrics"].items():
         words += ["--metrics", f"{instance}={url}"]
+    words += ["--nics", ",".join(plan["nics"])] if plan["nics"] else []
     for probe, rate in plan["rates_hz"].items():
         words += ["--rate", f"{probe}={rate}"]
     return remote.instrument_argv(host, words)
@@ -172,6 +179,50 @@ def residency_argv(kv: KvDirectory, moment: str, directory: Path) -> list[str]:
     return [sys.executable, "-m", *words, "--out", str(directory / "residency.jsonl")]
 
 
+def environment(recording: Recording, host: Host, moment: str) -> None:
+    """Capture what a host is like; at the end, also what is no longer as at the begin.
+
+    A host behind a prefix is captured without the comparison: both files lie in raw/.
+    """
+    out = recording.raw(f"environment-{moment}.json")
+    words = ["probes", "environment"]
+    if host.exec_prefix:
+        there = f"{host.instruments_dir}/{recording.run.run_id}-{moment}.json"
+        argv = remote.instrument_argv(host, [*words, "--out", there])
+        facts: dict[str, Any] = json.loads(instrument(argv))
+        out.write_text(instrument(through(host.exec_prefix, ["cat", there])))
+        recording.event("environment", moment=moment, file=out.name, host=host.name, **facts)
+        return
+    argv = [sys.executable, "-m", *words]
+    facts = json.loads(instrument([*argv, "--out", str(out)]))
+    before = recording.raw("environment-begin.json")
+    if moment == "end" and before.is_file():
+        done = _run([*argv, "--diff", str(before), str(out)])
+        facts["changes"] = json.loads(done.output) if done.returncode in {0, 1} else None
+    recording.event("environment", moment=moment, file=out.name, **facts)
+
+
+def calibrate_wire(
+    recording: Recording, host: Host, nics: tuple[str, ...], kv_device: str, *, settle_s: float
+) -> None:
+    """Read a known number of bytes past every cache, between two marks, while the probes sample.
+
+    Without an interface to calibrate nothing is read. What cannot be read (no permission, too
+    small) is recorded as such; judging is not done here.
+    """
+    if not nics:
+        return
+    words = ["probes", "read", "--path", f"/dev/{kv_device}"]
+    words += ["--bytes", str(WIRE_CALIBRATION_BYTES)]
+    behind = remote.instrument_argv(host, words) if host.exec_prefix else None
+    time.sleep(settle_s)
+    recording.event("wire_calibration_begin", device=kv_device)
+    done = _run(behind or [sys.executable, "-m", *words])
+    facts = json.loads(done.output) if done.ok else {"error": done.error}
+    recording.event("wire_calibration_end", device=kv_device, **facts)
+    time.sleep(settle_s)
+
+
 def topology(path: Path, host: Host | None = None) -> dict[str, Any]:
     """Which device a path lies on, down to its members; on a host behind a prefix, there."""
     words = ["probes", "topology", "--path", str(path)]
@@ -195,10 +246,14 @@ def instrument(argv: list[str]) -> str:
         InstrumentError: it failed.
 
     """
-    words = ["env", f"PYTHONPATH={environment()['PYTHONPATH']}", *argv]
-    done = run(words, timeout_s=300.0)
+    done = _run(argv)
     if not done.ok:
         raise InstrumentError(
             f"an instrument failed: {done.error}", where=done.line, next_step="run it by hand"
         )
     return done.output
+
+
+def _run(argv: list[str]) -> CommandResult:
+    words = ["env", f"PYTHONPATH={process_environment()['PYTHONPATH']}", *argv]
+    return run(words, timeout_s=300.0)

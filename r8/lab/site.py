@@ -43,6 +43,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kv_dir: str
     block_device: str | None = None  # kernel name; None: resolved from kv_dir
     link_bytes_per_s: int | None = None  # declared ceiling of the slowest link to it
+    nics: tuple[str, ...] = ()  # interfaces of the engine's host that carry its bytes
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

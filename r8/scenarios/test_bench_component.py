@@ -65,6 +65,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             loaded = load_site(config.getoption("--site"))
             keeper = stack.enter_context(Keeper(config.getoption("--runs-root") / ".keeper"))
             ground = stack.enter_context(prepare(loaded, SCENARIO, keeper, print))
+            ground.calibration(loaded.site.arms["patched"], 0)
         except R8Error as error:
             stack.close()
             pytest.exit(f"{type(error).__name__}: {error}", returncode=error.exit_code)

@@ -14,6 +14,7 @@ from r8.finalise import finalise
 from r8.journal import run_to_json
 from r8.model import Basis, Expectation, PatchState, Run
 from r8.schema import SCHEMA_VERSION
+from r8.tests.run_factory_context import context_events, engine_rows
 from r8.tests.run_factory_log import log_lines
 from r8.tests.run_factory_rows import (
     calibration_rows,
@@ -97,6 +98,10 @@ class SyntheticRun:
     ceiling_bytes_per_s: int | None = 128_000_000
     serial_bytes_per_s: int | None = 24_000_000
     client_calibrated: bool = True
+
+    # the arm and its link
+    link_bytes_per_s: int | None = None
+    recompute: bool = False
 
     # controls
     controls: bool = True
@@ -186,6 +191,8 @@ def synthetic_run(spec: SyntheticRun) -> Run:
         expectation=spec.expectation,
         complete=False,
         note=None,
+        link_bytes_per_s=spec.link_bytes_per_s,
+        recompute=spec.recompute,
     )
 
 
@@ -196,8 +203,8 @@ def build_partial(root: Path, spec: SyntheticRun) -> Path:
     requests, chunks = request_rows(spec)
     write_lines(partial / "requests.jsonl", requests)
     write_lines(partial / "chunks.jsonl", chunks)
-    write_lines(partial / "probes.jsonl", probe_rows(spec))
-    write_lines(partial / "events.jsonl", event_rows(spec))
+    write_lines(partial / "probes.jsonl", probe_rows(spec) + engine_rows(spec))
+    write_lines(partial / "events.jsonl", _in_order(event_rows(spec) + context_events(spec)))
     write_lines(partial / "residency.jsonl", residency_rows(spec))
     write_lines(partial / "calibration.jsonl", calibration_rows(spec))
     log = "".join(line + "\n" for line in log_lines(spec))
@@ -205,6 +212,10 @@ def build_partial(root: Path, spec: SyntheticRun) -> Path:
     (partial / "raw" / "site.toml").write_text("# synthetic\n")
     (partial / "run.json").write_text(json.dumps(run_to_json(synthetic_run(spec))))
     return partial
+
+
+def _in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row["mono_ns"])
 
 
 def build_run(root: Path, spec: SyntheticRun) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from r8.errors import UsageError
 from r8.forensics.certificate import objections
 from r8.forensics.explain import explain
-from r8.forensics.rule import Check, Rule, apply, missing
+from r8.forensics.rule import Check, Rule, apply, missing, not_applicable
 from r8.forensics.rules import RULES
 from r8.model import Answer, Finding
 from r8.tests.judged_run import Tables, findings, judged_run
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 GOOD = Check(arithmetic="1 = 1", held=True, otherwise="")
 BAD = Check(arithmetic="1 = 2", held=False, otherwise="It is not.")
 GONE = missing("1 = ?", "Nobody looked.")
+SILENT = not_applicable("no 1 here", "There is none by plan.")
 
 
 def answer_of(checks: Sequence[Check]) -> Finding:
@@ -44,6 +45,10 @@ def answer_of(checks: Sequence[Check]) -> Finding:
         ([GOOD, BAD, GONE], Answer.REFUTED),
         ([GOOD, GONE], Answer.UNKNOWN),
         ([], Answer.UNKNOWN),
+        ([SILENT], Answer.NOT_APPLICABLE),
+        ([SILENT, GOOD], Answer.HELD),
+        ([SILENT, GONE], Answer.UNKNOWN),
+        ([SILENT, BAD], Answer.REFUTED),
     ],
 )
 def test_a_rule_is_held_only_when_every_check_is(checks: list[Check], answer: Answer) -> None:
@@ -58,8 +63,8 @@ def test_a_finding_prints_all_arithmetic_and_marks_what_failed() -> None:
 
 def test_rule_ids_are_the_ones_of_this_scenario_and_unique() -> None:
     ids = [rule.rule_id for rule in RULES]
-    assert ids[:9] == ["C1", "C2", "C3", "C4", "C5", "C6", "C8", "C10", "C11"]
-    assert ids[9:] == ["E1", "Q1", "Q2", "N1", "N2"]
+    assert ids[:11] == [f"C{number}" for number in range(1, 12)]
+    assert ids[11:] == ["E1", "E2", "Q1", "Q2", "Q3", "G1", "N1", "N2"]
 
 
 def test_an_empty_run_holds_nothing_but_its_own_completeness(tmp_path: Path) -> None:
@@ -84,7 +89,7 @@ def test_explain_gives_reason_inputs_and_threshold_of_every_rule() -> None:
 
 def test_explain_names_the_rules_there_are() -> None:
     with pytest.raises(UsageError, match="choose one of C1, C2"):
-        explain("C7")
+        explain("C12")
 
 
 def run_of(block: int, arm: str) -> Run:

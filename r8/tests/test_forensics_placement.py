@@ -97,5 +97,5 @@ def test_c5_is_unknown_when_the_other_device_was_not_sampled(tmp_path: Path) -> 
 
 def test_c5_says_when_the_site_names_no_other_device(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(other_kv_devices=())))["C5"]
-    assert found.answer is Answer.HELD
-    assert found.arithmetic == "the site names 0 other KV devices"
+    assert found.answer is Answer.NOT_APPLICABLE
+    assert found.arithmetic == "the site names 0 other KV devices [does not apply]"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import SiteError
 from r8.lab import commands, instruments
 from r8.lab.rehearsal import stack as engine_stack
-from r8.lab.rehearsal.calibrate import calibrate
+from r8.lab.rehearsal.calibrate import Calibration, calibrate, measure_again
 from r8.lab.rehearsal.ladder import shaped_device
 from r8.lab.rehearsal.shape import Shape
 
@@ -57,8 +58,8 @@ def rehearsal_ground(
     with contextlib.ExitStack() as stack:
         shapes = rehearsal.shapes_of(scenario)
         devices = _devices(shapes, keeper, work_dir, stack, say)
-        calibrations = {
-            shape.device: _calibrate(devices[shape.device], plan, shape, work_dir, say)
+        calibrators = {
+            shape.device: _calibrator(devices[shape.device], plan, shape, work_dir, say)
             for shape in shapes
         }
         yield {
@@ -77,7 +78,7 @@ def rehearsal_ground(
                 "shaped": "shaped",
             },
             "overlays": {one: engine_stack.overlay(STACK_DIR, one) for one in versions},
-            "calibrations": calibrations,
+            "calibrators": calibrators,
             "controls": {name: device.control for name, device in devices.items()},
         }
 
@@ -147,32 +148,49 @@ def _devices(
     return devices
 
 
-def _calibrate(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrator:
+    """Calibrates one device: turns its shape at first, only reads it again before later blocks."""
+
+    device: ShapedDevice
+    chunk_bytes: int
+    target_ratio: float | None  # None: no serial bandwidth was published, nothing is turned
+    raw_dir: Path
+    say: Callable[[str], None]
+
+    def first(self) -> Calibration:
+        """Turn the latency until the published ratio is met, where there is one."""
+        against = "" if self.target_ratio is None else " against its published ratio"
+        self.say(f"calibrating {self.device.name}{against}")
+        self.raw_dir.mkdir(parents=True)
+        return self._said(calibrate(self.device, self.chunk_bytes, self.target_ratio, self.raw_dir))
+
+    def again(self) -> Calibration:
+        """What the device gives now."""
+        self.say(f"what {self.device.name} gives before this block")
+        return self._said(measure_again(self.device, self.chunk_bytes, self.target_ratio))
+
+    def _said(self, found: Calibration) -> Calibration:
+        missed = "" if found.within is not False else "; MISSED: a busy machine, or a wrong shape"
+        self.say(f"{self.device.name}: ceiling : serial = {found.ratio:.2f}, {found.note}{missed}")
+        return found
+
+
+def _calibrator(
     device: ShapedDevice,
     plan: Plan,
     shape: SiteShape,
     work_dir: Path,
     say: Callable[[str], None],
-) -> list[dict[str, Any]]:
-    """Calibration rows; the latency is turned only where a serial bandwidth was published."""
-    turned = shape.serial_reference is not None
-    say(f"calibrating {device.name}" + (" against its published ratio" if turned else ""))
-    raw = work_dir / "calibration" / device.name
-    raw.mkdir(parents=True)
-    found = calibrate(
-        device,
-        plan.chunk_tokens * plan.bytes_per_token,
-        shape.ceiling_reference / shape.serial_reference if shape.serial_reference else None,
-        raw,
+) -> Calibrator:
+    ratio = shape.ceiling_reference / shape.serial_reference if shape.serial_reference else None
+    return Calibrator(
+        device=device,
+        chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
+        target_ratio=ratio,
+        raw_dir=work_dir / "calibration" / device.name,
+        say=say,
     )
-    say(f"{device.name}: ceiling : serial = {found.ratio:.2f}, {found.note}")
-    if found.within is False:
-        raise SiteError(
-            f"ceiling : serial came to {found.ratio:.3f}, {found.note}",
-            where=f"shaped device {device.name}",
-            next_step="run again on a quieter machine, or change latency_ns in the site file",
-        )
-    return [dict(row) for row in found.rows(device.name)]
 
 
 def _block(device: ShapedDevice) -> str:

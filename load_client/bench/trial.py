@@ -1,0 +1,163 @@
+"""One client once against one null server: what it says, what is true, what it cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from load_client.bench.contestants import ROOT, Cell, Contestant, Said, write_prompts
+from load_client.calibrate import inverted_cdf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SERVER_CPUS, CLIENT_CPUS = (0,), (1,)
+_SAMPLE_S = 0.2
+# From before the first byte to after the last write: what a burst costs, set-up aside.
+_BEFORE_NS, _AFTER_NS = 200_000_000, 300_000_000
+_LIMIT_S = 240.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(slots=True)
+class Usage:
+    """CPU time and memory of a process tree, sampled at 5 Hz."""
+
+    root: int
+    samples: list[tuple[int, float]] = field(default_factory=list)  # monotonic ns, CPU s
+    peak_bytes: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self) -> None:
+        """Sample until `over`."""
+        while not self.over.wait(_SAMPLE_S):
+            cpu_s, resident = 0.0, 0
+            for process in _tree(self.root):
+                used = _used(process)
+                cpu_s, resident = cpu_s + used[0], resident + used[1]
+            self.samples.append((time.monotonic_ns(), cpu_s))
+            self.peak_bytes = max(self.peak_bytes, resident)
+
+    def between(self, begin_ns: int, end_ns: int) -> float:
+        """CPU seconds inside a window, by the samples nearest to its ends."""
+        before = [cpu_s for at_ns, cpu_s in self.samples if at_ns <= begin_ns]
+        inside = [cpu_s for at_ns, cpu_s in self.samples if at_ns <= end_ns]
+        return max(inside, default=0.0) - max(before, default=0.0)
+
+
+def run_trial(contestant: Contestant, cell: Cell) -> dict[str, Any]:
+    """Figures of one run, in nanoseconds, seconds and bytes; `failed` says why there are none."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        out = Path(directory)
+        write_prompts(cell, out)
+        with _server(cell) as server:
+            try:
+                os.sched_setaffinity(server.pid, SERVER_CPUS)
+                port = json.loads(_line(server))["port"]
+                spent_s, usage, code = _client(contestant, cell, f"http://127.0.0.1:{port}", out)
+                if server.stdin is not None:
+                    server.stdin.write(b"stop\n")
+                    server.stdin.flush()
+                truth = {one["number"]: one for one in json.loads(_line(server))}
+            finally:
+                server.kill()
+        try:
+            said = contestant.read(out)
+        except (OSError, ValueError, KeyError, TypeError) as damage:
+            tail = (out / "stderr").read_text(errors="replace")[-300:]
+            return {"failed": f"code {code}, {damage!r}: {tail}"}
+        return _figures(cell, said, truth, usage) | {"cpu_total_s": spent_s}
+
+
+def _server(cell: Cell) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "load_client.null_server", "--requests", "0"]
+    words += ["--prompt-tokens", "1", "--ttft-ns", str(cell.ttft_ms * 1_000_000)]
+    words += ["--chunks", str(cell.chunks), "--interval-ns", str(cell.interval_ms * 1_000_000)]
+    return subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _line(server: subprocess.Popen[bytes]) -> bytes:
+    return server.stdout.readline() if server.stdout else b""
+
+
+def _client(
+    contestant: Contestant, cell: Cell, url: str, out: Path
+) -> tuple[float, Usage, int | str]:
+    words = ["taskset", "-c", ",".join(map(str, CLIENT_CPUS))]
+    words += contestant.command(cell, url, out)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with (out / "stderr").open("wb") as said:
+        client = subprocess.Popen(words, cwd=ROOT, stdout=said, stderr=said)
+        usage = Usage(client.pid)
+        watcher = threading.Thread(target=usage.watch)
+        watcher.start()
+        code: int | str
+        try:
+            code = client.wait(_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            code = "no end"
+            for process in _tree(client.pid)[::-1]:
+                os.kill(process, 9)
+            client.wait()
+        usage.over.set()
+        watcher.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent_s, usage, code
+
+
+def _figures(
+    cell: Cell, said: Sequence[Said], truth: dict[int, dict[str, Any]], usage: Usage
+) -> dict[str, Any]:
+    if len(said) < cell.concurrency:
+        return {"failed": f"{len(said)} of {cell.concurrency} streams reported"}
+    streams = [truth[one.number] for one in said]
+    errors, lasts = [], []
+    for one, true in zip(said, streams, strict=True):
+        first_byte_ns, writes_ns = true["first_byte_ns"], true["writes_ns"]
+        errors.append(abs(one.ttft_ns - (writes_ns[0] - first_byte_ns)))
+        if one.last_ns is not None:
+            lasts.append(abs(one.last_ns - (writes_ns[-1] - first_byte_ns)))
+    begins = [true["first_byte_ns"] for true in streams]
+    begin_ns = min(begins) - _BEFORE_NS
+    end_ns = max(true["writes_ns"][-1] for true in streams) + _AFTER_NS
+    return {
+        "ttft_error_p50_ns": inverted_cdf(errors, 0.5),
+        "ttft_error_p95_ns": inverted_cdf(errors, 0.95),
+        "ttft_error_max_ns": max(errors),
+        "last_error_p95_ns": inverted_cdf(lasts, 0.95) if lasts else None,
+        "skew_ns": max(begins) - min(begins),
+        "cpu_window_s": usage.between(begin_ns, end_ns),
+        "peak_bytes": usage.peak_bytes,
+    }
+
+
+def _tree(root: int) -> list[int]:
+    found = [root]
+    for process in found:
+        try:
+            tasks = Path(f"/proc/{process}/task").iterdir()
+            for task in tasks:
+                found += map(int, (task / "children").read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+def _used(process: int) -> tuple[float, int]:
+    """CPU seconds (its ended children included) and resident bytes."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0, 0
+    return sum(map(int, fields[11:15])) / _TICKS, int(fields[21]) * _PAGE

@@ -1,0 +1,183 @@
+"""C9 and the wire's part of C4: what came over the link, and that it could have.
+
+Bytes that arrive faster than the slowest link to their device carries them came from somewhere
+nearer. And on a fabric the network adapter counts what the device counts, plus headers: how much
+these add is calibrated in the same run, by a read of a known size.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from r8.forensics.rule import Check, missing, not_applicable
+from r8.units import NS_PER_S, mb_per_s, s_from_ns
+
+if TYPE_CHECKING:
+    from r8.forensics.case import Case, Window
+
+# Instants are stamped some microseconds after the counters were read, and a link's rate is nominal.
+LINK_TOLERANCE = 0.02
+# Shorter windows are ruled by how requests in flight are accounted at their completion.
+PEAK_WINDOW_NS = NS_PER_S
+# Header overhead depends on the MTU alone, which does not change in a run: 1 % is its noise.
+WIRE_TOLERANCE = 0.01
+FABRICS = frozenset({"rdma", "tcp", "fc"})
+# RDMA receive counters by preference, then what TCP has. Totals of the wire are no evidence.
+RECEIVE_COUNTERS = {
+    "rdma": (
+        "ethtool.rx_vport_rdma_unicast_bytes",
+        "hw.rx_roce_good_bytes",
+        "hw.rdma_rx_bytes",
+        "ib.port_rcv_data_bytes",
+    ),
+    "tcp": ("netdev.rx_bytes",),
+}
+
+# Bytes over the shortest stretch of at least $width ns from each reading on, less what was in
+# flight at its begin: those may have crossed the link before it and are counted on completion.
+_PEAK = """
+WITH readings AS (
+  SELECT mono_ns,
+         max(value) FILTER (counter = $counter) * $scale AS total,
+         coalesce(max(value) FILTER (counter = 'in_flight'), 0) AS in_flight,
+         max(value) FILTER (counter = 'reads') AS reads
+  FROM probes
+  WHERE run_id = $run AND probe = $probe AND device = $device AND value IS NOT NULL
+    AND counter IN ($counter, 'in_flight', 'reads') AND mono_ns BETWEEN $begin AND $end
+  GROUP BY mono_ns
+),
+known AS (SELECT * FROM readings WHERE total IS NOT NULL),
+pairs AS (
+  SELECT b.mono_ns - a.mono_ns AS span_ns, b.total - a.total AS moved,
+         CASE WHEN b.reads > a.reads
+              THEN a.in_flight * (b.total - a.total) / (b.reads - a.reads) ELSE 0 END AS carried
+  FROM known a ASOF JOIN (SELECT *, mono_ns - $width AS start_ns FROM known) b
+    ON a.mono_ns <= b.start_ns
+)
+SELECT greatest(moved - carried, 0)::BIGINT, span_ns FROM pairs WHERE span_ns > 0
+ORDER BY (moved - carried) / span_ns DESC LIMIT 1
+"""
+# The readings that enclose a window.
+_EDGES = """
+SELECT max(mono_ns) FILTER (mono_ns <= $begin), min(mono_ns) FILTER (mono_ns >= $end)
+FROM probes WHERE run_id = $run AND probe = $probe AND device = $device AND counter = $counter
+  AND value IS NOT NULL
+"""
+
+
+def link_not_exceeded(case: Case) -> list[Check]:
+    """C9: neither the device nor the network adapter moved bytes faster than the declared link."""
+    run = case.run
+    fabric = case.transports(run.kv_device) & FABRICS
+    if run.link_bytes_per_s is None:
+        return [_no_link(case, fabric)]
+    window = case.window("measure")
+    if window is None:
+        return [missing("no measure window", "measure_begin or measure_end is missing.")]
+    checks = [_within(case, ("disk", run.kv_device, "read_sectors", 512), window)]
+    checks += [
+        _within(case, ("nic", device, counter, 1), window)
+        for device, counter in receive_counters(case, fabric)
+    ]
+    return checks
+
+
+def _no_link(case: Case, fabric: frozenset[str]) -> Check:
+    device = case.run.kv_device
+    kind = case.text(device, "kind")
+    if kind is None:
+        return missing(f"{device}: kind and transport not known", "The topology probe is silent.")
+    if fabric:
+        return missing(
+            f"{device} is reached over {', '.join(sorted(fabric))}, its link is not declared",
+            "Declare link_bytes_per_s of the device in the site file.",
+        )
+    return not_applicable(
+        f"no link is declared for {device} ({kind})",
+        "Without a fabric between host and device there is no link to exceed.",
+    )
+
+
+def receive_counters(case: Case, fabric: frozenset[str]) -> list[tuple[str, str]]:
+    """(device, counter) of the best receive counter of each sampled adapter or port."""
+    wanted = [name for one in sorted(fabric) for name in RECEIVE_COUNTERS.get(one, ())]
+    rows = case.rows(
+        "SELECT DISTINCT device, counter FROM probes WHERE run_id = $run AND probe = 'nic' "
+        "AND list_contains($wanted, counter) AND value IS NOT NULL",
+        wanted=wanted,
+    )
+    best: dict[str, str] = {}
+    for device, counter in sorted(rows, key=lambda row: wanted.index(row[1])):
+        best.setdefault(device, counter)
+    # A port's counters and its interface's count the same bytes: the interface's driver wins.
+    if any(counter.startswith("ethtool.") for counter in best.values()):
+        best = {name: one for name, one in best.items() if one.startswith("ethtool.")}
+    return sorted(best.items())
+
+
+def _within(case: Case, source: tuple[str, str, str, int], window: Window) -> Check:
+    probe, device, counter, scale = source
+    place = {"probe": probe, "device": device, "counter": counter}
+    (edges,) = case.rows(_EDGES, begin=window.begin_ns, end=window.end_ns, **place)
+    if None in edges:
+        return missing(f"{device}: {counter} not read around the window", "The probe is silent.")
+    begin, end = edges
+    # A phase shorter than the window is one window itself.
+    width = min(PEAK_WINDOW_NS, end - begin)
+    rows = case.rows(_PEAK, begin=begin, end=end, width=width, scale=scale, **place)
+    if not rows:
+        return missing(f"{device}: {counter} read too seldom", "One reading makes no rate.")
+    moved, span_ns = rows[0]
+    rate = moved * NS_PER_S / span_ns
+    link = case.run.link_bytes_per_s or 0
+    limit = link * (1 + LINK_TOLERANCE)
+    return Check(
+        arithmetic=f"{device} {counter.rpartition('.')[2]}: at most {moved} B in "
+        f"{s_from_ns(span_ns):.2f} s = {mb_per_s(rate):.1f} MB/s <= {mb_per_s(limit):.1f} MB/s "
+        f"(link {mb_per_s(link):.1f} and {LINK_TOLERANCE:.0%})",
+        held=rate <= limit,
+        otherwise="Bytes came faster than the declared link carries them: a cache on this side of "
+        "it, or a link declared too slow.",
+    )
+
+
+def wire_balances(case: Case, device_bytes: int) -> list[Check]:
+    """The wire's part of C4: received bytes over device bytes as in the run's own calibration."""
+    fabric = case.transports(case.run.kv_device) & FABRICS
+    if not fabric:
+        return [
+            not_applicable(
+                f"no wire behind {case.run.kv_device}",
+                "Its bytes cross no network: there is no adapter to count them.",
+            )
+        ]
+    measured, calibrated = case.window("measure"), case.window("wire_calibration")
+    known = case.event("wire_calibration_end")
+    known_bytes = known.detail.get("read_bytes") if known else None
+    if measured is None or calibrated is None or not isinstance(known_bytes, int):
+        return [
+            missing(
+                "wire against payload not calibrated in this run",
+                "A known O_DIRECT read must precede the phases; it needs to read the device.",
+            )
+        ]
+    counters = receive_counters(case, fabric)
+    before = _received(case, counters, calibrated)
+    now = _received(case, counters, measured)
+    if not before or now is None or not device_bytes or not known_bytes:
+        return [missing("bytes received by the adapter not known", "The NIC probe is silent.")]
+    ratio, wanted = now / device_bytes, before / known_bytes
+    return [
+        Check(
+            arithmetic=f"wire {now} B / device {device_bytes} B = {ratio:.4f}, calibrated "
+            f"{before} B / {known_bytes} B = {wanted:.4f}, within {WIRE_TOLERANCE:.0%}",
+            held=abs(ratio / wanted - 1) <= WIRE_TOLERANCE,
+            otherwise="The adapter received other bytes than the device delivered.",
+        )
+    ]
+
+
+def _received(case: Case, counters: list[tuple[str, str]], window: Window) -> int | None:
+    each = [case.grown("nic", device, counter, window) for device, counter in counters]
+    known = [size for size in each if size is not None]
+    return sum(known) if known and len(known) == len(each) else None
