@@ -77,6 +77,7 @@ def calibrate(
         SiteError: the device gave out no bytes, or the page cache could not be dropped.
     """
     with _chunk_files(device, chunk_bytes) as files:
+        ratio = target_ratio or PUBLISHED_RATIO
         few = files[: _serial_files(device, chunk_bytes, ratio, len(files))]
 
         def read(kind: str) -> Reading:
@@ -102,6 +103,7 @@ def measure_again(
         SiteError: as `calibrate`.
     """
     with _chunk_files(device, chunk_bytes) as files:
+        ratio = target_ratio or PUBLISHED_RATIO
         few = files[: _serial_files(device, chunk_bytes, ratio, len(files))]
         ceiling = _cold(device, CEILING, files, chunk_bytes, None)
         serial = _cold(device, SERIAL, few, chunk_bytes, None)
