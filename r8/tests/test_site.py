@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from r8.errors import SiteError
+from r8.lab.plan import places
 from r8.lab.site import fill, load_site
 
 SITES = Path(__file__).resolve().parents[2] / "data" / "sites"
@@ -23,10 +24,14 @@ def _changed(tmp_path: Path, old: str, new: str) -> Path:
 def test_every_shipped_site_file_loads_and_its_commands_fill(path: Path) -> None:
     site = load_site(path).site
     names = {"port": "1", "kv_dir": "/kv", "stack_python": "python3", "model_dir": "/m"}
-    command = fill(site.engine.command, names | site.vars, where="test")
-    assert any("kv_connector" in word and "{{" not in word for word in command)
+    for instance in site.instances:
+        words = (*site.engine.command, *site.engine.kv_args)
+        command = fill(words, names | site.vars | instance.vars, where="test")
+        assert any("kv_connector" in word and "{{" not in word for word in command)
+        assert not any("kv_connector" in word for word in site.engine.command)
     for name, plan in site.scenarios.items():
         assert set(plan.arms) <= set(site.arms), name
+        assert places(plan, site.arms, plan.arms, 1, 0)
 
 
 def test_a_rehearsal_is_modelled() -> None:
