@@ -41,6 +41,8 @@ ALLOWED: dict[str, set[str]] = {
     "checklist": RECORDS | PUBLISHED,
     "diff": JUDGE_READS | PUBLISHED | {"verdict"},
     "gates": JUDGE_READS | PUBLISHED | {"verdict", "diff"},
+    "charts": JUDGE_READS | {"verdict"},
+    "html": JUDGE_READS | {"verdict", "charts"},
     "seal": JUDGE_READS | {"verdict"},
     "verify": JUDGE_READS | {"verdict", "seal"},
     "console": RECORDS,
