@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from r8.errors import SiteError
 from r8.lab import instruments
 from r8.lab.rehearsal import build
+from r8.lab.rehearsal.device import directory
 from r8.lab.site import DROP_CACHES, fill
 from r8.units import s_from_ns
 
@@ -125,8 +127,9 @@ def prepare(
 ) -> Iterator[Ground]:
     """Make the ground; what was built is taken down again afterwards."""
     site = loaded.site
-    with tempfile.TemporaryDirectory(prefix="r8-") as work:
-        work_dir = Path(work)
+    home = Path(tempfile.gettempdir()) / f"r8-{secrets.token_hex(4)}"
+    # Through the keeper and not TemporaryDirectory: it goes away also when this process is killed.
+    with directory(keeper, home) as work_dir:
         if site.rehearsal is None:
             yield _cluster(site, work_dir)
             return
