@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .certificate import make_certificate
 from .clock import Clock
 from .errors import ClientError
 from .phase import Phase
@@ -51,6 +52,8 @@ class Calibration:
     interval_ns: int = 20_000_000
     client_cpus: Sequence[int] | None = None
     server_cpus: Sequence[int] | None = None
+    tls: bool = False
+    connect: str = "before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,26 +73,40 @@ def inverted_cdf(values: Sequence[int], q: float) -> int:
 
 def calibrate(asked: Calibration) -> Calibrated:
     """Run the burst; raises ClientError when a stream failed or truth is missing."""
+    if asked.tls and asked.connect == "inside":
+        raise ClientError(
+            "truth has no first byte of a request that follows its own handshake at once",
+            where="--tls with --connect inside",
+            next_step="calibrate the two apart",
+        )
     plan = make_plan(plan_values(asked), "calibrate")
-    with _null_server(asked, plan.prompt_tokens) as server:
-        try:
-            if asked.server_cpus is not None:
-                _pin(server.pid, asked.server_cpus)
-            with tempfile.TemporaryDirectory(prefix="load_client-") as directory:
+    with tempfile.TemporaryDirectory(prefix="load_client-") as name:
+        directory = Path(name)
+        served, trusted = make_certificate(directory) if asked.tls else (None, None)
+        with _null_server(asked, plan.prompt_tokens, served) as server:
+            try:
+                if asked.server_cpus is not None:
+                    _pin(server.pid, asked.server_cpus)
                 port = _answer(server)["port"]
-                plan = replace(plan, base_url=f"http://127.0.0.1:{port}")
-                requests, chunks, cpu_s = _burst(asked, plan, Path(directory))
+                url = f"http{'s' if asked.tls else ''}://127.0.0.1:{port}"
+                ca_file = None if trusted is None else str(trusted)
+                plan = replace(plan, base_url=url, ca_file=ca_file)
+                requests, chunks, cpu_s = _burst(asked, plan, directory)
                 truth = {one["request_id"]: one for one in _answer(server)}
-        finally:
-            server.kill()
+            finally:
+                server.kill()
     return _compare(asked, requests, chunks, truth, cpu_s)
 
 
-def _null_server(asked: Calibration, prompt_tokens: int) -> subprocess.Popen[bytes]:
+def _null_server(
+    asked: Calibration, prompt_tokens: int, certificate: Path | None
+) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", f"{__package__}.null_server"]
     command += ["--requests", str(asked.concurrency), "--prompt-tokens", str(prompt_tokens)]
     for name in ("ttft_ns", "chunks", "interval_ns"):
         command += [f"--{name.replace('_', '-')}", str(getattr(asked, name))]
+    if certificate is not None:
+        command += ["--certificate", str(certificate)]
     root = str(Path(__file__).resolve().parents[__package__.count(".") + 1])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = os.environ | {"PYTHONPATH": path}
@@ -130,6 +147,7 @@ def plan_values(asked: Calibration) -> dict[str, Any]:
         "output_tokens": asked.chunks,
         "concurrency": asked.concurrency,
         "vocab": list(_SESSION_VOCAB),
+        "connect": asked.connect,
         "timeout_s": (asked.ttft_ns + asked.chunks * asked.interval_ns) / 1e9 + _SPARE_S,
         "extra_body": {"user": ""},
     }
@@ -168,10 +186,12 @@ def _compare(
     errors = [_ttft_error_ns(row, truth[row["request_id"]]) for row in requests]
     lags = _chunk_lags(chunks, truth)
     first_bytes = [one["first_byte_ns"] for one in truth.values()]
+    # From the barrier: what a user's first request pays, when it connects inside the burst.
+    connects = [row["connected_ns"] - row["scheduled_ns"] for row in requests]
     magnitudes = [abs(error) for error in errors]
     row = {
         "name": "client",
-        "tool": "null-server",
+        "tool": f"null-server{'-tls' if asked.tls else ''}",
         "device": "loopback",
         "read_bytes": None,
         "elapsed_ns": max(r["done_ns"] for r in requests) - min(r["sent_ns"] for r in requests),
@@ -195,6 +215,9 @@ def _compare(
             "chunk_lag_p99_ns": inverted_cdf(lags, 0.99),
             "chunk_lag_max_ns": max(lags),
             "client_cpu_s": cpu_s,
+            "connect": asked.connect,
+            "connect_p50_ns": inverted_cdf(connects, 0.5) if asked.connect == "inside" else None,
+            "connect_max_ns": max(connects) if asked.connect == "inside" else None,
         },
     )
 

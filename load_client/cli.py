@@ -17,6 +17,7 @@ from .calibrate import Calibration, calibrate
 from .clock import Clock
 from .errors import EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE, ClientError
 from .journal import append_rows
+from .limit import find_limit
 from .phase import Phase
 from .plan import make_plan, read_plan
 from .progress import Progress
@@ -117,6 +118,9 @@ def _calibrate_parser(parser: argparse.ArgumentParser) -> None:
     add("--ttft-ms", type=float, default=500.0, help="scripted TTFT of the null server")
     add("--chunks", type=int, default=64)
     add("--interval-ms", type=float, default=20.0)
+    add("--tls", action="store_true", help="over TLS, with a certificate made on the spot")
+    add("--connect", choices=("before", "inside"), default="before")
+    add("--limit-up-to", type=int, metavar="N", help="also find where it is no longer exact")
     add("--client-cpus", type=session_list, help="pin the client, for example 1")
     add("--server-cpus", type=session_list, help="pin the null server, for example 0")
     parser.set_defaults(command=_calibrate)
@@ -160,19 +164,26 @@ def _shard(options: argparse.Namespace) -> int:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    found = calibrate(
-        Calibration(
-            concurrency=options.concurrency,
-            request_bytes=options.request_bytes,
-            ttft_ns=round(options.ttft_ms * 1e6),
-            chunks=options.chunks,
-            interval_ns=round(options.interval_ms * 1e6),
-            client_cpus=options.client_cpus,
-            server_cpus=options.server_cpus,
-        )
+    asked = Calibration(
+        concurrency=options.concurrency,
+        request_bytes=options.request_bytes,
+        ttft_ns=round(options.ttft_ms * 1e6),
+        chunks=options.chunks,
+        interval_ns=round(options.interval_ms * 1e6),
+        client_cpus=options.client_cpus,
+        server_cpus=options.server_cpus,
+        tls=options.tls,
+        connect=options.connect,
     )
+    found = calibrate(asked)
+    shown = found.row | found.detail
     append_rows(options.out, [found.row])
-    print(json.dumps(found.row | found.detail))
+    if options.limit_up_to is not None:
+        limit = find_limit(asked, options.limit_up_to)
+        append_rows(options.out, limit.rows)
+        shown |= {"exact_up_to": limit.exact_up_to, "inexact_at": limit.inexact_at}
+        shown["inexact_because"] = limit.reason
+    print(json.dumps(shown))
     return EXIT_OK
 
 

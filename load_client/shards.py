@@ -82,7 +82,14 @@ def shard_main(out: Path, clock: Clock, progress: Progress, plan: Plan) -> int:
         return start_ns
 
     summary = Phase(plan, out, progress, clock, gate).run()
-    print(json.dumps(asdict(summary)), flush=True)
+    said = {
+        "outcomes": dict(summary.outcomes),
+        "first_failure": summary.first_failure,
+        "unsent_turns": summary.unsent_turns,
+        "findings": summary.findings,
+        "interrupted": summary.interrupted,
+    }
+    print(json.dumps(said), flush=True)
     return 0 if summary.all_ok else 1
 
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import duckdb
-from tabulate import tabulate
 
 from r8 import __version__, audit_verbs, recover_verbs, report_verbs, seal_verbs, sql_verbs
 from r8.audit import explain_rule, is_audit_rule
 from r8.claims import load_claims
+from r8.console import table
+from r8.doors_map import door_map
 from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
 from r8.evidence import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
@@ -33,17 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-DOORS = """\
-four doors:
-  newcomer     nox -s reproduce-r1       the rehearsal on a laptop, no GPU
-  third party  preflight, status, clean, patch, recover
-               (with a cluster: nox -s reproduce-r1 -- --site my-site.toml)
-  analyst      runs, metrics             the same SQL as data/queries, or duckdb itself
-  auditor      judge, certificate, explain, report, audit, checklist, diff, gate
-
-exit codes of `r8 judge`: 0 reproduced, 1 deviates, 2 inconclusive, 3 invalid, 4 usage or site
-error, 5 nothing comparable was judged
-"""
 LAB_MODULES = ("r8.lab.lab_verbs", "r8.lab.patch_verbs")
 LAB_VERBS = ("preflight", "status", "clean", "patch")
 # Verbs that stand in modules of their own, in the order `r8 --help` lists them.
@@ -104,16 +94,20 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def _parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="r8",
-        description="Judge run directories: certificates, verdicts, reports.",
-        epilog=DOORS,
+        usage="r8 VERB ... [-h] [--version]",
+        description="Measure, prove and judge external KV-cache tiers: four doors.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"r8 {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS
+    )
     _add_judge_verbs(verbs)
     for module in VERB_MODULES:
         module.add_verbs(verbs)
     _add_lab_verbs(verbs)
+    # What argparse keeps of each verb for its own list, which the map replaces.
+    parser.epilog = door_map({one.dest: one.help or "" for one in verbs._choices_actions})  # noqa: SLF001
     return parser
 
 
@@ -140,6 +134,7 @@ def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser])
 
     verb = verbs.add_parser("runs", help="finished runs below a folder")
     verb.add_argument("root", type=Path, nargs="?", default=RUNS_ROOT, metavar="ROOT")
+    verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_runs)
 
 
@@ -211,11 +206,13 @@ def _metrics(args: argparse.Namespace) -> int:
 
 def _runs(args: argparse.Namespace) -> int:
     rows = [_run_row(path) for path in find_runs(args.root)]
-    if not rows:
-        print(f"no finished runs below {args.root}")
-        return 0
     headers = ["run", "scenario", "block", "arm", "level", "basis", "state", "path"]
-    print(tabulate(rows, headers=headers, disable_numparse=True))
+    if args.json:
+        _print_json([dict(zip(headers, row, strict=True)) for row in rows])
+    elif rows:
+        print(table(rows, headers))
+    else:
+        print(f"no finished runs below {args.root}")
     return 0
 
 

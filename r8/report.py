@@ -51,7 +51,11 @@ def report(
     """
     session = open_session(evidences)
     reference = open_session(references) if references else None
-    verdicts = judge_session(session, claims, reference)
+    return report_text(session, judge_session(session, claims, reference))
+
+
+def report_text(session: Session, verdicts: Sequence[Verdict]) -> str:
+    """The same, over a session that is open and verdicts that are passed."""
     sections = [
         _head(session, verdicts),
         "## Verdicts\n\n" + verdict_table(verdicts),

@@ -35,6 +35,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.add_argument("--redact-also", action="append", default=[], metavar="WORD", help=words)
     words = "reference runs the verdicts shall use; they go into the bundle"
     verb.add_argument("--reference", type=Path, action="append", metavar="DIR", help=words)
+    verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_seal)
 
     verb = subparsers.add_parser("verify", help="is a bundle whole, signed, and true to its rows?")
@@ -70,7 +71,11 @@ def _seal(args: argparse.Namespace) -> int:
         redacted=args.redact or bool(args.redact_also),
         also=args.redact_also,
     )
-    print(f"sealed {len(runs)} runs into {out} ({out.stat().st_size} bytes)")
+    size_bytes = out.stat().st_size
+    if args.json:
+        print(json.dumps({"bundle": str(out), "runs": len(runs), "size_bytes": size_bytes}))
+    else:
+        print(f"sealed {len(runs)} runs into {out} ({size_bytes} bytes)")
     return 0
 
 

@@ -13,7 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ssl
 
 Step = bytes | float | str  # send these bytes, sleep so many seconds, or do "hang" or "reset"
 Script = Callable[[dict[str, Any], int], Sequence[Step]]
@@ -27,6 +30,7 @@ class ScriptedServer:
     script: Script
     gather: int = 1
     listener: socket.socket = field(default_factory=socket.socket)
+    context: ssl.SSLContext | None = None
     requests: list[bytes] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -36,7 +40,9 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        host, port, *_ = self.listener.getsockname()
+        scheme = "http" if self.context is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def bodies(self) -> list[dict[str, Any]]:
         return [json.loads(request.partition(b"\r\n\r\n")[2]) for request in self.requests]
@@ -52,8 +58,14 @@ class ScriptedServer:
             thread.start()
 
     def _serve(self, sock: socket.socket) -> None:
+        sock.settimeout(_GIVE_UP_S)
+        if self.context is not None:
+            try:
+                sock = self.context.wrap_socket(sock, server_side=True)
+            except OSError:  # a client that does not trust us, or only looks whether we are here
+                sock.close()
+                return
         with sock:
-            sock.settimeout(_GIVE_UP_S)
             try:
                 request = _whole_request(sock)
                 if request:
@@ -105,11 +117,18 @@ def _whole_request(sock: socket.socket) -> bytes:
 
 
 @contextmanager
-def scripted(script: Script, *, gather: int = 1) -> Iterator[ScriptedServer]:
+def scripted(
+    script: Script,
+    *,
+    gather: int = 1,
+    context: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+) -> Iterator[ScriptedServer]:
     """A running server; everything it started is over when the block ends."""
-    server = ScriptedServer(script, gather)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    server = ScriptedServer(script, gather, socket.socket(family), context)
     with server.listener:
-        server.listener.bind(("127.0.0.1", 0))
+        server.listener.bind((host, 0))
         server.listener.listen(256)
         accepting = threading.Thread(target=server.accept_all, daemon=True)
         accepting.start()

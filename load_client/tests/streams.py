@@ -228,6 +228,9 @@ CASES = (
          "http_error", "", None, None),
     Case("HTTP 503 with Retry-After", head("503 Busy", "Retry-After: 7", "Content-Length: 4")
          + b"busy", "completions", "http_error", "", None, None),
+    Case("HTTP 429 with Retry-After and a JSON body", head("429 Slow", "Retry-After: 2",
+         "Content-Length: 22") + b'{"error": {"code": 1}}', "completions", "http_error", "", None,
+         None),
     Case("HTTP 404 that hangs", head("404 No", "Content-Length: 9") + b"boo", "completions",
          "http_error", "", None, None, "timeout"),
 )  # fmt: skip

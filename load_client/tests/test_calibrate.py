@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
+import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from load_client.calibrate import Calibration, _compare, calibrate, inverted_cdf
+from load_client.calibrate import Calibrated, Calibration, _compare, calibrate, inverted_cdf
 from load_client.cli import main
 from load_client.errors import ClientError
+from load_client.limit import find_limit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 MS = 1_000_000
@@ -57,6 +62,7 @@ def _rows(late_ns: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dic
     requests: list[dict[str, Any]] = [
         {
             "request_id": str(i), "scheduled_ns": 0, "sent_ns": i * MS, "done_ns": 999 * MS,
+            "connected_ns": 0,
             "first_content_ns": 100 * MS + (late_ns if i == 3 else 0), "stamp": "kernel",
         }
         for i in range(4)
@@ -98,3 +104,55 @@ def test_a_body_smaller_than_a_request_can_be_is_refused() -> None:
 def test_cpus_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ClientError, match="cannot run on CPUs"):
         calibrate(Calibration(concurrency=1, request_bytes=500, server_cpus=[4000]))
+
+
+def test_calibration_over_tls_names_its_tool_and_its_stamps() -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    found = calibrate(replace(QUICK, tls=True))
+    assert found.row["tool"] == "null-server-tls"
+    assert found.detail["stamps"] == ["kernel-tls"]
+    assert found.row["ttft_error_max_ns"] < 20 * MS
+
+
+def test_what_connecting_inside_the_burst_costs_is_measured() -> None:
+    inside = calibrate(replace(QUICK, connect="inside"))
+    assert inside.detail["connect_max_ns"] >= inside.detail["connect_p50_ns"] > 0
+    assert inside.row["send_lag_p99_ns"] >= inside.detail["connect_max_ns"]
+    assert calibrate(QUICK).detail["connect_p50_ns"] is None
+
+
+def test_tls_and_connecting_inside_are_not_calibrated_together() -> None:
+    with pytest.raises(ClientError, match="no first byte"):
+        calibrate(replace(QUICK, tls=True, connect="inside"))
+
+
+def _at(exact_up_to: int, *, spoiled: int = 0) -> Callable[[Calibration], Calibrated]:
+    """A fake client: late beyond a concurrency, and in its first `spoiled` bursts."""
+    calls = itertools.count()
+
+    def measure(asked: Calibration) -> Calibrated:
+        late = asked.concurrency > exact_up_to or next(calls) < spoiled
+        return Calibrated(
+            row={"name": "client", "n": asked.concurrency, "ttft_error_p50_ns": 9_000},
+            detail={"ttft_error_p95_ns": MS if late else 20_000},
+        )
+
+    return measure
+
+
+def test_the_limit_is_the_first_concurrency_that_is_late_in_every_try() -> None:
+    found = find_limit(QUICK, 64, _at(16, spoiled=2))
+    assert (found.exact_up_to, found.inexact_at) == (16, 32)
+    assert found.reason == "TTFT error p95 is 1.000 ms, above 0.250 ms"
+    assert {row["name"] for row in found.rows} == {"client-limit"}
+    none = find_limit(QUICK, 16, _at(16))
+    assert (none.exact_up_to, none.inexact_at) == (16, None)
+
+
+def test_a_concurrency_that_cannot_be_measured_is_the_limit_too() -> None:
+    def refuses(_asked: Calibration) -> Calibrated:
+        raise ClientError("no sockets left", where="here", next_step="raise ulimit -n")
+
+    found = find_limit(QUICK, 64, refuses)
+    assert (found.exact_up_to, found.inexact_at, found.reason) == (None, 4, "no sockets left")

@@ -104,17 +104,33 @@ def test_a_stream_cut_anywhere_is_never_ok_and_never_gains_a_token(case: Case) -
         assert [c["kind"] for c in some] == [c["kind"] for c in chunks][: len(some)]
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
-@given(
+DAMAGE = given(
     case=st.sampled_from([c for c in CASES if len(c.raw) < 3_000]),
     edits=st.lists(
         st.tuples(st.integers(0, 2_999), st.binary(max_size=3), st.integers(0, 3)), max_size=3
     ),
     cuts=st.lists(st.integers(0, 2_999), max_size=4),
 )
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@DAMAGE
 def test_a_damaged_body_equals_the_reference_parser_and_never_raises(
     case: Case, edits: list[tuple[int, bytes, int]], cuts: list[int]
 ) -> None:
+    check_damage(case, edits, cuts)
+
+
+@pytest.mark.qualify
+@settings(max_examples=10_000, deadline=None, derandomize=True)
+@DAMAGE
+def test_ten_thousand_damaged_bodies_equal_the_reference_parser(
+    case: Case, edits: list[tuple[int, bytes, int]], cuts: list[int]
+) -> None:
+    check_damage(case, edits, cuts)
+
+
+def check_damage(case: Case, edits: list[tuple[int, bytes, int]], cuts: list[int]) -> None:
     # Heads are another test's matter: what damage makes of a length is a question of taste.
     begin = case.raw.find(b"\r\n\r\n", max(0, case.raw.find(b"Content-Type"))) + 4
     raw = case.raw
@@ -189,11 +205,17 @@ def test_token_ids_are_absent_unless_the_server_returns_them() -> None:
     assert row["output_token_ids"] is None
 
 
-def test_an_http_error_keeps_status_wait_and_body() -> None:
-    case = next(case for case in CASES if "Retry-After" in case.name)
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (503, "HTTP 503, Retry-After: 7: busy"),
+        (429, 'HTTP 429, Retry-After: 2: {"error": {"code": 1}}'),
+    ],
+)
+def test_an_http_error_keeps_status_wait_and_body(status: int, error: str) -> None:
+    case = next(case for case in CASES if case.name.startswith(f"HTTP {status}"))
     row, _ = request_rows(capture([case.raw], "completions", "eof"), None)
-    assert row["http_status"] == 503
-    assert row["error"] == "HTTP 503, Retry-After: 7: busy"
+    assert (row["http_status"], row["error"]) == (status, error)
 
 
 def test_half_a_surrogate_pair_is_replaced_so_that_rows_stay_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,7 @@ from r8.lab import commands, instruments, remote
 from r8.lab.hosts import engine_words, through
 from r8.lab.instruments import Watched
 from r8.lab.rehearsal import build
+from r8.lab.rehearsal.device import directory
 from r8.lab.site import DROP_CACHES, fill
 from r8.units import s_from_ns
 
@@ -153,8 +155,9 @@ def prepare(
 ) -> Iterator[Ground]:
     """Make the ground; what was built is taken down again afterwards."""
     site = loaded.site
-    with tempfile.TemporaryDirectory(prefix="r8-") as work:
-        work_dir = Path(work)
+    home = Path(tempfile.gettempdir()) / f"r8-{secrets.token_hex(4)}"
+    # Through the keeper and not TemporaryDirectory: it goes away also when this process is killed.
+    with directory(keeper, home) as work_dir:
         if site.rehearsal is None:
             yield _cluster(site, work_dir)
             return

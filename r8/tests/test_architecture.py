@@ -41,13 +41,15 @@ ALLOWED: dict[str, set[str]] = {
     "checklist": RECORDS | PUBLISHED,
     "diff": JUDGE_READS | PUBLISHED | {"verdict"},
     "gates": JUDGE_READS | PUBLISHED | {"verdict", "diff"},
+    "charts": JUDGE_READS | {"verdict"},
+    "html": JUDGE_READS | {"verdict", "charts"},
     "seal": JUDGE_READS | {"verdict"},
     "verify": JUDGE_READS | {"verdict", "seal"},
     "console": RECORDS,
     "doors": EVIDENCE,
     "lab": EVIDENCE - {"database"},
 }
-DOORS = {"cli", "__main__", "scenarios"}
+DOORS = {"cli", "__main__", "scenarios", "doors_map"}
 
 
 def _room(path: Path) -> str:

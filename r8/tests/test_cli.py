@@ -54,8 +54,28 @@ def test_help_names_the_four_doors(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     assert stopped.value.code == 0
     out = capsys.readouterr().out
-    for door in ("newcomer", "third party", "analyst", "auditor"):
-        assert door in out
+    places = [
+        out.index(f"\n{door}: ") for door in ("newcomer", "third party", "analyst", "auditor")
+    ]
+    assert places == sorted(places)
+    assert "\nother:" not in out, "give the new verb a door in r8/doors_map.py"
+    assert max(len(line) for line in out.splitlines()) <= 100
+
+
+def test_runs_are_listed_as_json_for_a_machine(
+    capsys: pytest.CaptureFixture[str], run_dir: Path
+) -> None:
+    code, out, _ = out_of(capsys, "runs", str(run_dir.parent), "--json")
+    assert code == 0
+    assert [row["run"] for row in json.loads(out)] == [run_dir.name]
+
+
+def test_nothing_that_is_printed_holds_a_colour_code(
+    capsys: pytest.CaptureFixture[str], run_dir: Path
+) -> None:
+    for verb in ("judge", "certificate", "metrics", "report"):
+        _, out, err = out_of(capsys, verb, str(run_dir))
+        assert "\x1b" not in out + err
 
 
 def test_a_directory_that_is_no_run_is_one_line_and_exit_three(

@@ -1,0 +1,57 @@
+"""What `r8 --help` prints: every verb behind the door of the person who types it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DOORS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("newcomer", "no cluster, no GPU: nox -s reproduce-r1 rehearses everything on a laptop", ()),
+    (
+        "third party",
+        "a cluster and a site file: nox -s reproduce-r1 -- --site my-site.toml",
+        ("preflight", "patch", "status", "recover", "clean"),
+    ),
+    (
+        "analyst",
+        "the same SQL as data/queries, by hand or from here",
+        ("sql", "dictionary", "metrics", "runs"),
+    ),
+    (
+        "auditor",
+        "a laptop: which number follows from which, and is this run what it says",
+        (
+            "audit",
+            "checklist",
+            "diff",
+            "gate",
+            "judge",
+            "certificate",
+            "explain",
+            "report",
+            "seal",
+            "verify",
+            "keygen",
+        ),
+    ),
+)
+CODES = """\
+exit codes of `r8 judge`: 0 reproduced, 1 deviates, 2 inconclusive, 3 invalid, 4 usage or site
+error, 5 nothing comparable was judged; `r8 VERB --help` has each verb's own options
+"""
+
+
+def door_map(helps: Mapping[str, str]) -> str:
+    """The map, from every verb's one-line help; a verb behind no door is shown last."""
+    lines = []
+    for door, words, verbs in DOORS:
+        lines.append(f"{door}: {words}")
+        lines += [f"  {verb:<12} {helps[verb]}" for verb in verbs if verb in helps]
+        lines.append("")
+    behind = {verb for _, _, verbs in DOORS for verb in verbs}
+    rest = [verb for verb in helps if verb not in behind]
+    if rest:
+        lines += ["other:", *(f"  {verb:<12} {helps[verb]}" for verb in rest), ""]
+    return "\n".join(lines) + "\n" + CODES
