@@ -46,6 +46,20 @@ def reproduce_r1(session: nox.Session) -> None:
     session.run(*SCENARIO, "r8/scenarios/test_r1_parallel_read.py", *session.posargs)
 
 
+@nox.session(name="reproduce-r2")
+def reproduce_r2(session: nox.Session) -> None:
+    """R2, cold recovery: array, local drive, recompute. Without --site: the rehearsal."""
+    session.install(*LAB)
+    session.run(*SCENARIO, "r8/scenarios/test_r2_cold_recovery.py", *session.posargs)
+
+
+@nox.session(name="reproduce-r3")
+def reproduce_r3(session: nox.Session) -> None:
+    """R3, two engines, own pools and a shared one. Without --site: the rehearsal."""
+    session.install(*LAB)
+    session.run(*SCENARIO, "r8/scenarios/test_r3_tp4x2.py", *session.posargs)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Component benches: `component` (the LMCache disk backend beside fio) or `client`."""

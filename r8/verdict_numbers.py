@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from r8.claims import is_published
 from r8.intervals import Interval, alpha_per_look, geometric_mean, log_interval, welch_interval
-from r8.units import gb_per_s, s_from_ns
+from r8.units import gb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,9 +22,12 @@ PREDICTED = "predicted_ttft"
 WARM_DEVICE_SHARE_MAX = 0.10
 # One-sided kinds: more than claimed is reported, not failed.
 ONE_SIDED = frozenset({"at-least", "prediction"})
+PER_CENT = "%"
 _CONVERSIONS: dict[tuple[str, str], Callable[[float], float]] = {
     ("ns", "s"): s_from_ns,
     ("bytes/s", "GB/s"): gb_per_s,
+    ("ns", "ms"): ms_from_ns,
+    ("tokens/s", "tok/s"): float,  # as the reports print it
 }
 
 
@@ -76,10 +79,23 @@ def read_numbers(
 
 def limits_of(claim: Claim) -> tuple[float, float | None]:
     """Lowest and highest value the claim allows, its tolerance applied; no highest: None."""
-    low = claim.low * (1 - claim.tolerance)
+    claimed = claimed_ratio(claim, claim.low)
+    low = claimed * (1 - claim.tolerance)
     if claim.kind in ONE_SIDED:
         return low, None
-    return low, (claim.low if claim.high is None else claim.high) * (1 + claim.tolerance)
+    high = claimed if claim.high is None else claimed_ratio(claim, claim.high)
+    return low, high * (1 + claim.tolerance)
+
+
+def claimed_ratio(claim: Claim, value: float) -> float:
+    """A change in per cent as the ratio the arms must show; other units stay as they are.
+
+    +29 % is 1.29 of the numerator over the denominator. A time that shrinks by 26 % is written with
+    the slower arm above: 1 / 0.74.
+    """
+    if claim.unit != PER_CENT:
+        return value
+    return 1 + value / 100 if value >= 0 else 1 / (1 + value / 100)
 
 
 def block_ratio(session: Session, block: Block, metric: str, statistic: str | None) -> float:
@@ -121,7 +137,8 @@ def _plain(claim: Claim, values: list[float], alpha: float) -> Reading:
     limits = limits_of(claim)
     interval = log_interval(values, alpha)
     estimate = geometric_mean(values)
-    text = f"{_shown(estimate)} {claim.unit}{_range(interval)}, claimed {claim.as_printed}"
+    unit = "x" if claim.unit == PER_CENT else claim.unit
+    text = f"{_shown(estimate)} {unit}{_range(interval)}, claimed {claim.as_printed}"
     text += f", limit {_shown(limits[0])}"
     text += f" to {_shown(limits[1])}" if limits[1] is not None else " or more"
     if claim.kind == "value" and estimate is not None:

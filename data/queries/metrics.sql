@@ -512,13 +512,14 @@ LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';
 
 -- ---------------------------------------------------------------- prediction
 -- predicted_ttft p50, ns: warm TTFT p50 of the same run + planned hit bytes / bandwidth, with the
--- serial bandwidth for arm `unpatched`, the ceiling for `patched` and `upstream-32`. Bytes come
+-- serial bandwidth for arm `unpatched`, the ceiling for arms that read in parallel (`patched`,
+-- `upstream-32`, and the patched tiers `array`, `local-nvme`, `pool` of R2 and R3). Bytes come
 -- after one another from one device, so in a burst whose KV is loaded before anything is answered
 -- every request waits for all of them. Cannot show: overlap of loading and answering.
 CREATE OR REPLACE VIEW prediction AS
 SELECT r.run_id, s.n,
        s.value + r.expected_hit_bytes / c.bytes_per_s * 1e9 AS value,
-       CASE WHEN r.arm NOT IN ('unpatched', 'patched', 'upstream-32')
+       CASE WHEN r.arm NOT IN ('unpatched', 'patched', 'upstream-32', 'array', 'local-nvme', 'pool')
             THEN 'no prediction for arm ' || r.arm
             WHEN s.value IS NULL THEN 'warm ttft: ' || s.reason
             WHEN isinf(s.value) THEN 'half of the warm requests failed'
@@ -529,6 +530,40 @@ JOIN request_statistics s ON s.run_id = r.run_id AND s.phase = 'warm' AND s.metr
 JOIN calibrated c ON c.run_id = r.run_id
                  AND c.name = CASE r.arm WHEN 'unpatched' THEN 'serial' ELSE 'ceiling' END;
 
+-- ---------------------------------------------------------------- as others compute it
+-- output_throughput_as_published, tokens/s: requests * planned output tokens / (end of the last
+-- stream - first request sent), the formula N * 64 / wall of the published reports. Beside
+-- output_throughput it shows what counting planned instead of generated tokens, and waiting for
+-- the end of every stream, is worth. Cannot show: the time the published clients also waited until
+-- a poll noticed the end; failed requests, which it counts as if they had answered.
+CREATE OR REPLACE VIEW published_throughput AS
+WITH spans AS (
+    SELECT run_id, phase, count(*) AS n, count(*) - count(done_ns) AS n_open,
+           (max(done_ns) - min(sent_ns)) / 1e9 AS wall_s
+    FROM requests GROUP BY run_id, phase
+)
+SELECT r.run_id, w.phase, 'output_throughput_as_published' AS metric, '' AS statistic,
+       'tokens/s' AS unit, coalesce(s.n, 0) AS n,
+       CASE WHEN s.n_open = 0 AND s.wall_s > 0 THEN s.n * r.output_tokens / s.wall_s END AS value,
+       'requests * planned tokens / wall' AS estimator,
+       CASE WHEN s.n IS NULL THEN 'no requests in this phase'
+            WHEN s.n_open > 0 THEN s.n_open || ' streams without an end'
+            WHEN s.wall_s <= 0 THEN 'no time passed' END AS reason
+FROM runs r CROSS JOIN (VALUES ('measure'), ('warm')) w(phase)
+LEFT JOIN spans s ON s.run_id = r.run_id AND s.phase = w.phase;
+
+-- Where a measured session was populated, and what its own request hit: one row a measured
+-- request. Sharing between engines is hit_tokens on rows whose populated_on is another instance.
+-- Cannot show: which tier held the tokens; the byte balance of the run does.
+CREATE OR REPLACE VIEW request_origin AS
+SELECT m.run_id, m.request_id, m.session, m.instance AS measured_on, p.instance AS populated_on,
+       e.n_lookups, e.hit_tokens, e.retrieved_tokens
+FROM requests m
+LEFT JOIN requests p ON p.run_id = m.run_id AND p.session = m.session AND p.phase = 'populate'
+                    AND p.outcome = 'ok'
+LEFT JOIN engine_requests e ON e.run_id = m.run_id AND e.request_id = m.request_id
+WHERE m.phase = 'measure';
+
 -- ---------------------------------------------------------------- all metrics
 -- One row a run, phase, metric and statistic. value NULL has its reason.
 CREATE OR REPLACE VIEW metrics AS
@@ -537,6 +572,9 @@ WITH rows AS (
     FROM request_statistics
     UNION ALL BY NAME
     SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason FROM phase_rates
+    UNION ALL BY NAME
+    SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason
+    FROM published_throughput
     UNION ALL BY NAME
     SELECT run_id, phase, 'device_read_bytes' AS metric, '' AS statistic,
            CAST(read_bytes AS DOUBLE) AS value, 'bytes' AS unit, n,

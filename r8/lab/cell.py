@@ -152,7 +152,7 @@ def _kv_host(stage: Stage) -> Host:
 
 
 def _environment(stage: Stage, moment: str) -> None:
-    instruments.environment(stage.recording, _kv_host(stage), moment)
+    instruments.environment(stage.recording, moment, _kv_host(stage))
 
 
 def _calibrate_wire(stage: Stage) -> None:

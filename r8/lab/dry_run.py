@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.lab import clients, engine, instruments, provenance, remote
@@ -19,7 +20,6 @@ from r8.lab.trees import Trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from r8.lab.ground import Ground
     from r8.lab.hosts import KvDirectory
@@ -156,7 +156,7 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
 
 def _residency(kv: KvDirectory | None, moment: str, partial: Path) -> Iterator[str]:
     if kv is not None:
-        yield _line(kv.host.name, instruments.residency_argv(kv, moment, partial))
+        yield _line(kv.host.name, instruments.residency_argv(Path(kv.path), moment, partial, kv.host))
 
 
 def _line(host: str, argv: Iterable[str], tail: str = "") -> str:

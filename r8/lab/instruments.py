@@ -18,7 +18,6 @@ from r8.lab.commands import CommandResult, run
 from r8.lab.hosts import through
 
 if TYPE_CHECKING:
-    from r8.lab.hosts import KvDirectory
     from r8.lab.keeper import Keeper, Process
     from r8.lab.recording import Recording
     from r8.lab.remote import ClockOffset
@@ -162,31 +161,35 @@ def _bring_home(recording: Recording, source: Path, offset: ClockOffset) -> None
 
 
 def residency(
-    recording: Recording, kv: KvDirectory, moment: str, offset: ClockOffset | None
+    recording: Recording,
+    kv_dir: Path,
+    moment: str,
+    host: Host | None = None,
+    offset: ClockOffset | None = None,
 ) -> None:
-    """Record the page-cache residency of every KV file on the host that holds the directory."""
-    said = instrument(residency_argv(kv, moment, recording.directory))
+    """Record the page-cache residency of every KV file, on the host that holds the directory."""
+    said = instrument(residency_argv(kv_dir, moment, recording.directory, host))
     if offset is not None:
         for row in remote.on_our_clock(said.splitlines(), offset):
             recording.append("residency", row)
 
 
-def residency_argv(kv: KvDirectory, moment: str, directory: Path) -> list[str]:
+def residency_argv(kv_dir: Path, moment: str, directory: Path, host: Host | None) -> list[str]:
     """The words that look: into the journal here, to standard output on another host."""
-    words = ["probes", "residency", "--dir", kv.path, "--moment", moment]
-    if kv.host.exec_prefix:
-        return remote.instrument_argv(kv.host, words)
+    words = ["probes", "residency", "--dir", str(kv_dir), "--moment", moment]
+    if host is not None and host.exec_prefix:
+        return remote.instrument_argv(host, words)
     return [sys.executable, "-m", *words, "--out", str(directory / "residency.jsonl")]
 
 
-def environment(recording: Recording, host: Host, moment: str) -> None:
+def environment(recording: Recording, moment: str, host: Host | None = None) -> None:
     """Capture what a host is like; at the end, also what is no longer as at the begin.
 
     A host behind a prefix is captured without the comparison: both files lie in raw/.
     """
     out = recording.raw(f"environment-{moment}.json")
     words = ["probes", "environment"]
-    if host.exec_prefix:
+    if host is not None and host.exec_prefix:
         there = f"{host.instruments_dir}/{recording.run.run_id}-{moment}.json"
         argv = remote.instrument_argv(host, [*words, "--out", there])
         facts: dict[str, Any] = json.loads(instrument(argv))

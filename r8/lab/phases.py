@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import EngineError
@@ -237,9 +238,14 @@ def drop(stage: Stage) -> None:
     worst = next((one for one in done if not one.ok), done[0])
     line = "; ".join(one.line for one in done)
     stage.recording.event("drop_end", rc=worst.returncode, command=line, error=worst.error)
-    if setting.kv is not None:
-        instruments.residency(stage.recording, setting.kv, "after_drop", setting.kv_offset)
+    _residency(stage, "after_drop")
     stage.recording.event("cold_checked")
+
+
+def _residency(stage: Stage, moment: str) -> None:
+    kv, offset = stage.life.setting.kv, stage.life.setting.kv_offset
+    if kv is not None:
+        instruments.residency(stage.recording, Path(kv.path), moment, kv.host, offset)
 
 
 def measure(stage: Stage) -> None:
@@ -252,6 +258,6 @@ def measure(stage: Stage) -> None:
     load(stage, Phase.MEASURE, sessions)
     if kv is None:
         return
-    instruments.residency(stage.recording, kv, "after_measure", stage.life.setting.kv_offset)
+    _residency(stage, "after_measure")
     load(stage, Phase.WARM, sessions)
     load(stage, Phase.CONTROL, stage.special(CONTROL_SESSION))

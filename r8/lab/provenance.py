@@ -107,4 +107,5 @@ def describe(  # noqa: PLR0913 - a record of many parts, each from another place
         expectation=expectation(plan, place),
         complete=True,
         link_bytes_per_s=loaded.site.device(arm.device).link_bytes_per_s,
+        recompute=arm.kv == "none",
     )

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8 import claims, forensics_gate, report_tables, verdict
-from r8.evidence import read_run
-from r8.scenarios.ending import write_report
+from r8.scenarios.cells import judge_all, measure, require_certificate
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -28,19 +26,11 @@ def test_cell(
     place: Place, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
 ) -> None:
     """Measure one cell, read it back, and let it earn its certificate."""
-    # Once: a second round would read what the first one warmed. The time shown is the whole cell's.
-    path = benchmark.pedantic(campaign.run, args=(place,), rounds=1, iterations=1)
+    path = measure(place, campaign, benchmark)
     session.run_paths.append(path)
-    refused = forensics_gate.not_held(read_run(path))
-    assert not refused, "\n".join(f"{one.rule_id}: {one.arithmetic}" for one in refused)
+    require_certificate(path)
 
 
 def test_verdicts(session: Session) -> None:
     """Judge every claim on what lies on disk now."""
-    runs = [read_run(path) for path in session.run_paths]
-    verdicts = verdict.judge(runs, claims.load_claims(SCENARIO))
-    print(report_tables.summary(runs, verdicts))
-    print(f"\nreport: {write_report(session, runs, SCENARIO)}")
-    session.exit_code = verdict.exit_code(verdicts)
-    session.outcome = verdict.headline(verdicts)
-    assert session.exit_code in session.accepted, session.outcome
+    judge_all(session, SCENARIO)
