@@ -48,9 +48,9 @@ def reproduce_r1(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Component benches: `component` (the LMCache disk backend beside fio) or `client`."""
+    """Component benches: `component` (the disk backend beside fio), `client` or `probes`."""
     session.install(*LAB)
-    named = session.posargs[:1] in (["client"], ["component"])
+    named = session.posargs[:1] in (["client"], ["component"], ["probes"])
     which, *rest = session.posargs if named else ["component", *session.posargs]
     session.run(*SCENARIO, f"r8/scenarios/test_bench_{which}.py", *rest)
 
