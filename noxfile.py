@@ -77,3 +77,10 @@ def gate_g2(session: nox.Session) -> None:
     # The gate judges what was measured, whatever the scenario's own claims came to.
     session.run("pytest", "-s", "-q", scenario, *session.posargs, success_codes=[0, 1])
     session.run("python", "-m", "r8", "gate", "G2", "--newest", "data/runs/r1-parallel-read")
+
+
+@nox.session(name="audit-rerun")
+def audit_rerun(session: nox.Session) -> None:
+    """An auditor's seed draws cells of a sealed bundle; they are run again and compared."""
+    session.install(*LAB)
+    session.run("python", "-m", "r8.scenarios.audit_rerun", *session.posargs)
