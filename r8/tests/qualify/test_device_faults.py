@@ -140,6 +140,9 @@ def test_without_the_patch_the_same_fault_is_written_down(
     tree = _tree(version, tmp_path, patched=False)
     answers = _read_with(kind, tree, keeper, tmp_path / "ground")
     print(f"\n{version} unpatched, {kind}: {answers}")
-    clean = [*["right"] * BAD, "miss", *["right"] * (CHUNKS - BAD - 1)]
-    first = answers[0]
-    assert first.get("chunks") != clean or not first["left"]
+    unclean = [
+        one
+        for one in answers
+        if "exception" in one or "WRONG" in one.get("chunks", []) or not one["left"]
+    ]
+    assert unclean, answers
