@@ -62,9 +62,9 @@ def reproduce_r3(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Component benches: `component` (the LMCache disk backend beside fio) or `client`."""
+    """Component benches: `component` (the disk backend beside fio), `client` or `probes`."""
     session.install(*LAB)
-    named = session.posargs[:1] in (["client"], ["component"])
+    named = session.posargs[:1] in (["client"], ["component"], ["probes"])
     which, *rest = session.posargs if named else ["component", *session.posargs]
     session.run(*SCENARIO, f"r8/scenarios/test_bench_{which}.py", *rest)
 
@@ -91,3 +91,10 @@ def gate_g2(session: nox.Session) -> None:
     # The gate judges what was measured, whatever the scenario's own claims came to.
     session.run("pytest", "-s", "-q", scenario, *session.posargs, success_codes=[0, 1])
     session.run("python", "-m", "r8", "gate", "G2", "--newest", "data/runs/r1-parallel-read")
+
+
+@nox.session(name="audit-rerun")
+def audit_rerun(session: nox.Session) -> None:
+    """An auditor's seed draws cells of a sealed bundle; they are run again and compared."""
+    session.install(*LAB)
+    session.run("python", "-m", "r8.scenarios.audit_rerun", *session.posargs)

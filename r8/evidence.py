@@ -142,8 +142,9 @@ def _read_run_file(path: Path) -> Run:
 
 def _check_table(path: Path, table: Table, run_id: str) -> None:
     try:
-        file = pq.ParquetFile(path)
-        schema = file.schema_arrow
+        schema = pq.ParquetFile(path).schema_arrow
+        # As a dictionary: one run id a row, spelled out, would be gigabytes in a long session.
+        file = pq.ParquetFile(path, read_dictionary=["run_id"])
         ids = set(file.read(columns=["run_id"]).column("run_id").unique().to_pylist())
     except (OSError, pa.ArrowException) as error:
         raise _bad_table(f"not a readable Parquet file: {error}", path) from error

@@ -28,7 +28,7 @@ _SETTLED = (
     "residency",
     "engine_log",
     "calibration",
-    "probes",
+    # Not the probes: a long session has tens of millions, and Parquet answers as fast.
     "phases",
     "phase_reads",
     "log_requests",

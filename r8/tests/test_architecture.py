@@ -43,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "gates": JUDGE_READS | PUBLISHED | {"verdict", "diff"},
     "charts": JUDGE_READS | {"verdict"},
     "html": JUDGE_READS | {"verdict", "charts"},
+    "rerun": JUDGE_READS,
     "seal": JUDGE_READS | {"verdict"},
     "verify": JUDGE_READS | {"verdict", "seal"},
     "console": RECORDS,

@@ -1,0 +1,87 @@
+"""`nox -s audit-rerun -- BUNDLE --site F --seed S`: run a few sealed cells again, and compare.
+
+The auditor chooses the seed; it draws the cells. Each is measured on the site given, with the
+sealed run's own prompts, read back from disk, and held against the sealed run by `r8.rerun`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from r8.console import table
+from r8.errors import EXIT_DEVIATES, EXIT_REPRODUCED, R8Error
+from r8.evidence import read_run
+from r8.lab.campaign import open_campaign
+from r8.lab.keeper import Keeper
+from r8.lab.plan import Step
+from r8.lab.preflight import require_ready
+from r8.lab.site import load_site
+from r8.rerun import DEFAULT_CELLS, compare, drawn
+from r8.runs_verbs import evidences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from r8.evidence import Evidence
+    from r8.rerun import Comparison
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
+AUDITS_ROOT = CHECKOUT / "data" / "runs" / "audits"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Draw, run, compare; 0 when every question about every cell held, 1 otherwise."""
+    args = _parse(argv)
+    try:
+        chosen = drawn(evidences([args.bundle]), args.seed, args.cells)
+        print(f"seed {args.seed} draws {', '.join(one.run.run_id for one in chosen)}")
+        if args.draw_only:
+            return EXIT_REPRODUCED
+        found = [answer for one in chosen for answer in _again(one, args)]
+    except R8Error as error:
+        print(f"audit-rerun: {error}", file=sys.stderr)
+        return error.exit_code
+    rows = [["PASS" if one.held else "FAIL", one.run_id, one.name, one.text] for one in found]
+    print(table(rows, ["", "run", "question", "answer"], widths=[None, None, None, 70]))
+    return EXIT_REPRODUCED if all(one.held for one in found) else EXIT_DEVIATES
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="audit-rerun", description=__doc__)
+    parser.add_argument("bundle", type=Path, help="a sealed bundle, or a folder of runs")
+    parser.add_argument("--site", type=Path, default=REHEARSAL, help="default: the rehearsal")
+    parser.add_argument("--seed", type=int, required=True, help="yours; it draws the cells")
+    parser.add_argument("--cells", type=int, default=DEFAULT_CELLS)
+    parser.add_argument("--runs-root", type=Path, default=AUDITS_ROOT)
+    parser.add_argument("--draw-only", action="store_true", help="name the cells, run nothing")
+    return parser.parse_args(argv)
+
+
+def _again(original: Evidence, args: argparse.Namespace) -> list[Comparison]:
+    """Measure the cell of a sealed run once more, with its prompts."""
+    run = original.run
+    loaded = load_site(args.site)
+    require_ready(loaded, run.scenario, args.runs_root)
+    step = Step(block=run.block, order=run.order, arm=run.arm, balanced=False)
+    with (
+        Keeper(args.runs_root / ".keeper") as keeper,
+        open_campaign(
+            loaded,
+            run.scenario,
+            (step,),
+            keeper,
+            seed=run.seed - run.block,  # a block's seed is the campaign's plus its number
+            runs_root=args.runs_root,
+        ) as campaign,
+    ):
+        path = campaign.run(replace(step), run.concurrency)
+    return compare(original, read_run(path))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
