@@ -7,13 +7,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from r8.errors import SiteError
 from r8.lab import clients, matrix, provenance
 from r8.lab.cell import CellContext, run_cell
 from r8.lab.ground import Ground, prepare
 from r8.lab.hosts import KvDirectory
 from r8.lab.life import Life, Setting
-from r8.lab.plan import lives_of
+from r8.lab.plan import check_lives, places
 from r8.lab.progress import Progress
 from r8.lab.trees import Trees
 
@@ -211,46 +210,50 @@ def make_setting(
     )
 
 
-def check_lives(loaded: LoadedSite, arm_names: Sequence[str]) -> None:
-    """Arms of one life run on one engine: what an engine is started with must not differ.
-
-    Raises:
-        SiteError: naming the life and the key.
-
-    """
-    arms = loaded.site.arms
-    for life, members in lives_of(arm_names, arms).items():
-        for key in ("device", "patch", "lmcache", "kv", "env", "extra_config"):
-            if len({repr(getattr(arms[name], key)) for name in members}) > 1:
-                raise SiteError(
-                    f"arms {', '.join(members)} share the life {life} and differ in {key}",
-                    where=str(loaded.path),
-                    next_step="give them the same, or lives of their own",
-                )
+def plan_campaign(
+    loaded: LoadedSite,
+    scenario: str,
+    arms: Sequence[str],
+    *,
+    blocks: int,
+    seed: int,
+    campaign_id: str | None = None,
+) -> tuple[Matrix, tuple[Place, ...]]:
+    """What a new campaign will run; nothing is written yet."""
+    plan = loaded.site.scenarios[scenario]
+    cells = tuple(places(plan, loaded.site.arms, arms, blocks, seed))
+    planned = matrix.new_matrix(
+        campaign_id or new_campaign_id(scenario),
+        scenario,
+        (str(loaded.path), loaded.sha256),
+        seed,
+        cells,
+        (plan.start_estimate_s, plan.cell_estimate_s),
+    )
+    return planned, cells
 
 
 @contextlib.contextmanager
 def open_campaign(
     loaded: LoadedSite,
     plan_of: Matrix,
-    places: tuple[Place, ...],
+    cells: tuple[Place, ...],
     keeper: Keeper,
     *,
     runs_root: Path,
-    say: Callable[[str], None] | None = None,
 ) -> Iterator[Campaign]:
     """Prepare the ground, hand out the campaign, and put everything back afterwards."""
     scenario = plan_of.scenario
-    check_lives(loaded, plan_of.arms)
+    check_lives(plan_of.arms, loaded.site.arms, str(loaded.path))
     progress = _progress(plan_of, runs_root / scenario)
     progress.start("ground")
-    with prepare(loaded, scenario, keeper, say or progress.say) as ground:
+    with prepare(loaded, scenario, keeper, progress.say) as ground:
         matrix.write_matrix(runs_root / scenario, plan_of)
         campaign = Campaign(
             loaded=loaded,
             scenario=scenario,
             matrix=plan_of,
-            places=places,
+            places=cells,
             runs_root=runs_root,
             keeper=keeper,
             ground=ground,

@@ -158,7 +158,10 @@ def _environment(stage: Stage, moment: str) -> None:
 def _calibrate_wire(stage: Stage) -> None:
     """Once a life: its events and the counters around them stay with the first cell's run."""
     device = stage.life.setting.site.device(stage.arm.device)
-    run = stage.recording.run
     instruments.calibrate_wire(
-        stage.recording, _kv_host(stage), device.nics, run.kv_device, settle_s=phases.SETTLE_S
+        stage.recording,
+        device.nics,
+        stage.recording.run.kv_device,
+        settle_s=phases.SETTLE_S,
+        host=_kv_host(stage),
     )

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.lab import clients, engine, instruments, provenance, remote
-from r8.lab.campaign import check_lives, make_setting
+from r8.lab.campaign import make_setting
 from r8.lab.ground import imagined
 from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
+from r8.lab.plan import check_lives
 from r8.lab.trees import Trees
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def dry_run(
     loaded: LoadedSite, matrix: Matrix, places: Sequence[Place], runs_root: Path
 ) -> Iterator[str]:
     """Lines to print: comments, and `host$ command`."""
-    check_lives(loaded, matrix.arms)
+    check_lives(matrix.arms, loaded.site.arms, str(loaded.path))
     ground = imagined(loaded.site)
     yield f"# campaign {matrix.campaign_id}: {matrix.blocks} blocks, {len(places)} cells, "
     yield f"# site {loaded.site.name} ({loaded.path}), seed {matrix.seed}; nothing is run"
@@ -156,7 +157,9 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
 
 def _residency(kv: KvDirectory | None, moment: str, partial: Path) -> Iterator[str]:
     if kv is not None:
-        yield _line(kv.host.name, instruments.residency_argv(Path(kv.path), moment, partial, kv.host))
+        yield _line(
+            kv.host.name, instruments.residency_argv(Path(kv.path), moment, partial, kv.host)
+        )
 
 
 def _line(host: str, argv: Iterable[str], tail: str = "") -> str:

@@ -206,7 +206,12 @@ def environment(recording: Recording, moment: str, host: Host | None = None) -> 
 
 
 def calibrate_wire(
-    recording: Recording, host: Host, nics: tuple[str, ...], kv_device: str, *, settle_s: float
+    recording: Recording,
+    nics: tuple[str, ...],
+    kv_device: str,
+    *,
+    settle_s: float,
+    host: Host | None = None,
 ) -> None:
     """Read a known number of bytes past every cache, between two marks, while the probes sample.
 
@@ -217,10 +222,12 @@ def calibrate_wire(
         return
     words = ["probes", "read", "--path", f"/dev/{kv_device}"]
     words += ["--bytes", str(WIRE_CALIBRATION_BYTES)]
-    behind = remote.instrument_argv(host, words) if host.exec_prefix else None
+    argv = [sys.executable, "-m", *words]
+    if host is not None and host.exec_prefix:
+        argv = remote.instrument_argv(host, words)
     time.sleep(settle_s)
     recording.event("wire_calibration_begin", device=kv_device)
-    done = _run(behind or [sys.executable, "-m", *words])
+    done = _run(argv)
     facts = json.loads(done.output) if done.ok else {"error": done.error}
     recording.event("wire_calibration_end", device=kv_device, **facts)
     time.sleep(settle_s)

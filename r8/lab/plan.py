@@ -107,6 +107,23 @@ def lives_of(arm_names: Sequence[str], arms: Mapping[str, Arm]) -> dict[str, lis
     return lives
 
 
+def check_lives(arm_names: Sequence[str], arms: Mapping[str, Arm], where: str) -> None:
+    """Arms of one life run on one engine: what an engine is started with must not differ.
+
+    Raises:
+        SiteError: naming the life and the key.
+
+    """
+    for life, members in lives_of(arm_names, arms).items():
+        for key in ("device", "patch", "lmcache", "kv", "env", "extra_config"):
+            if len({repr(getattr(arms[name], key)) for name in members}) > 1:
+                raise SiteError(
+                    f"arms {', '.join(members)} share the life {life} and differ in {key}",
+                    where=where,
+                    next_step="give them the same, or lives of their own",
+                )
+
+
 def places(
     plan: Plan, arms: Mapping[str, Arm], arm_names: Sequence[str], blocks: int, seed: int
 ) -> list[Place]:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from r8.console import table
 from r8.errors import EXIT_DEVIATES, EXIT_REPRODUCED, R8Error
 from r8.evidence import read_run
-from r8.lab.campaign import open_campaign
+from r8.lab.campaign import open_campaign, plan_campaign
 from r8.lab.keeper import Keeper
-from r8.lab.plan import Step
 from r8.lab.preflight import require_ready
 from r8.lab.site import load_site
 from r8.rerun import DEFAULT_CELLS, compare, drawn
@@ -67,19 +66,21 @@ def _again(original: Evidence, args: argparse.Namespace) -> list[Comparison]:
     run = original.run
     loaded = load_site(args.site)
     require_ready(loaded, run.scenario, args.runs_root)
-    step = Step(block=run.block, order=run.order, arm=run.arm, balanced=False)
+    # A block's seed is the campaign's plus its number; session numbers follow from the plan.
+    matrix, cells = plan_campaign(
+        loaded,
+        run.scenario,
+        loaded.site.scenarios[run.scenario].arms,
+        blocks=run.block + 1,
+        seed=run.seed - run.block,
+    )
+    wanted = (run.block, run.arm, run.concurrency)
+    (place,) = (one for one in cells if (one.block, one.arm, one.concurrency) == wanted)
     with (
         Keeper(args.runs_root / ".keeper") as keeper,
-        open_campaign(
-            loaded,
-            run.scenario,
-            (step,),
-            keeper,
-            seed=run.seed - run.block,  # a block's seed is the campaign's plus its number
-            runs_root=args.runs_root,
-        ) as campaign,
+        open_campaign(loaded, matrix, (place,), keeper, runs_root=args.runs_root) as campaign,
     ):
-        path = campaign.run(replace(step), run.concurrency)
+        path = campaign.run(replace(place, order=run.order, balanced=False))
     return compare(original, read_run(path))
 
 

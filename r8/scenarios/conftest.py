@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.errors import EXIT_INCONCLUSIVE, EXIT_REPRODUCED, EXIT_USAGE, R8Error, SiteError
-from r8.lab.campaign import new_campaign_id, open_campaign
+from r8.lab.campaign import new_campaign_id, open_campaign, plan_campaign
 from r8.lab.dry_run import dry_run
 from r8.lab.keeper import Keeper
-from r8.lab.matrix import find_matrix, mark_broken, new_matrix
+from r8.lab.matrix import find_matrix, mark_broken
 from r8.lab.plan import places
 from r8.lab.preflight import require_ready
 from r8.lab.site import load_site
@@ -146,14 +146,13 @@ def _begun(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterator
     for number in range(count):
         # Rounds are independent: other prompts, another order of arms, engines of their own.
         seed = config.getoption("--order-seed") + ROUND_STRIDE * number
-        cells = tuple(places(plan, loaded.site.arms, arms, blocks, seed))
-        matrix = new_matrix(
-            base if count == 1 else f"{base}-r{number + 1}",
+        matrix, cells = plan_campaign(
+            loaded,
             scenario,
-            (str(loaded.path), loaded.sha256),
-            seed,
-            cells,
-            (plan.start_estimate_s, plan.cell_estimate_s),
+            arms,
+            blocks=blocks,
+            seed=seed,
+            campaign_id=base if count == 1 else f"{base}-r{number + 1}",
         )
         yield Round(loaded=loaded, matrix=matrix, places=cells)
 

@@ -9,22 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from r8.database import connect
 from r8.evidence import read_run
-from r8.lab import cell as lab_cell
-from r8.lab.campaign import open_campaign
+from r8.lab import phases
+from r8.lab.campaign import open_campaign, plan_campaign
 from r8.lab.keeper import Keeper
-from r8.lab.plan import steps
 from r8.lab.site import load_site
 from r8.tests.qualify import rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
 
@@ -43,23 +42,24 @@ def _of_session(line: dict[str, object], phase: str, session: int) -> bool:
     return f"{phase}-a-" in str(line["req_id"]) and f"-s{session}-" in f"{line['req_id']}-"
 
 
-def _planting(check: Path, planted: list[str]) -> Callable[[lab_cell._Cell], None]:
+def _planting(check: Path, planted: list[str]) -> Callable[[phases.Stage], None]:
     """The drop, after which the second chunk of the victim holds other bytes."""
-    original = lab_cell._drop
+    original = phases.drop
 
-    def drop(cell: lab_cell._Cell) -> None:
-        original(cell)
+    def drop(stage: phases.Stage) -> None:
+        original(stage)
         stored = [
             line["sha256"]
             for line in _lines(check)
             if line["op"] == "store" and _of_session(line, "populate", VICTIM)
         ]
-        target = next(path for path in cell.kv_dir.rglob("*.pt") if _hash(path) == stored[1])
+        pool = Path(stage.recording.run.kv_dir)
+        target = next(path for path in pool.rglob("*.pt") if _hash(path) == stored[1])
         status = target.stat()
         target.write_bytes(os.urandom(status.st_size))
         os.sync()
         planted.extend([str(stored[1]), _hash(target)])
-        original(cell)
+        original(stage)
 
     return drop
 
@@ -72,20 +72,19 @@ def test_a_planted_chunk_changes_hash_and_tokens_of_its_session_and_of_no_other(
         tmp_path, ("[engine.env]", f'[engine.env]\nR8_KV_CHECK = "{check}"')
     )
     planted: list[str] = []
-    monkeypatch.setattr(lab_cell, "_drop", _planting(check, planted))
-    loaded, plan = load_site(site), tuple(steps(("patched",), 1, 0))
+    monkeypatch.setattr(phases, "drop", _planting(check, planted))
+    loaded = load_site(site)
+    matrix, cells = plan_campaign(loaded, "r1-parallel-read", ("patched",), blocks=1, seed=1)
     with (
         Keeper(tmp_path / "keeper") as keeper,
-        open_campaign(
-            loaded, "r1-parallel-read", plan, keeper, seed=1, runs_root=tmp_path / "runs"
-        ) as campaign,
+        open_campaign(loaded, matrix, cells, keeper, runs_root=tmp_path / "runs") as campaign,
     ):
-        path = campaign.run(plan[0], 16)
+        path = campaign.run(cells[0])
     right, wrong = planted
     loads = [line for line in _lines(check) if line["op"] == "load"]
     stores = {line["sha256"] for line in _lines(check) if line["op"] == "store"}
     measured = [line for line in loads if "measure-a-" in str(line["req_id"])]
-    sessions = campaign.plan.sessions
+    sessions = cells[0].sessions
     assert len(measured) == sessions * 3
     # Every buffer handed to the engine is one that was stored, but for the planted one.
     strange = [line for line in measured if line["sha256"] not in stores]
