@@ -99,8 +99,19 @@ def launch(
     command: list[str],
     log_path: Path,
 ) -> RunningEngine:
-    """Start one engine instance; does not wait until it is ready."""
+    """Start one engine instance; does not wait until it is ready.
+
+    Raises:
+        EngineError: somebody else answers there already: its health would be taken for ours.
+
+    """
     engine = site.engine
+    if _status(base_url_of(instance), engine.ready_path) is not None:
+        raise EngineError(
+            f"a server that is not ours answers at {base_url_of(instance)}",
+            where=f"instance {instance.name}",
+            next_step=f"end it (ss -ltnp 'sport = :{instance.port}') or give another port",
+        )
     argv = engine_argv(site, instance, env, command)
     stop_token: int | None = None
     whole: dict[str, str] | None = None

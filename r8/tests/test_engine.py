@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import socket
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import msgspec
@@ -59,6 +62,27 @@ def test_extra_config_reaches_lmcache_as_json() -> None:
     assert engine_env({"A": "1"}, {}) == {"A": "1"}
 
 
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_server_that_is_there_already_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """Its health check is green: the engine of this run would end, and the other be measured."""
+    site = _site(("true",))
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        other = msgspec.structs.replace(site.instances[0], port=server.server_port)
+        with (
+            Keeper(tmp_path / "keeper") as keeper,
+            pytest.raises(EngineError, match="not ours"),
+        ):
+            launch(keeper, site, other, {}, ["true"], tmp_path / "server.log")
+        server.shutdown()
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -71,8 +95,9 @@ def test_a_server_that_never_gets_ready_is_named_with_its_last_words(
 ) -> None:
     site = _site((sys.executable, "-c", code))
     log = tmp_path / "server.log"
+    instance = msgspec.structs.replace(site.instances[0], port=_free_port())
     with Keeper(tmp_path / "keeper") as keeper:
-        engine = launch(keeper, site, site.instances[0], {}, list(site.engine.command), log)
+        engine = launch(keeper, site, instance, {}, list(site.engine.command), log)
         with pytest.raises(EngineError, match=said) as raised:
             wait_ready(engine, "/health", timeout_s=1.0)
     assert raised.value.exit_code == 4
