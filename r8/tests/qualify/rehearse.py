@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SITE = ROOT / "data" / "sites" / "rehearsal.toml"
 SCENARIO = "r8/scenarios/test_r1_parallel_read.py"
 CLEANUP_S = 60.0
+# Not the shipped site's: a long list and a rehearsal may run beside each other.
+PORT = 8199
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +26,19 @@ class Rehearsal:
     process: subprocess.Popen[bytes]
     log: Path
     runs_root: Path
+    home: Path  # everything it makes lies below: what is left there is its own
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 
 
-def start(work: Path, *options: str, runs_root: Path | None = None) -> Rehearsal:
+def start(
+    work: Path, *options: str, site: Path | None = None, runs_root: Path | None = None
+) -> Rehearsal:
     """Start the scenario as nox does."""
-    log, runs_root = work / "rehearsal.log", runs_root or work / "runs"
+    log, runs_root, home = work / "rehearsal.log", runs_root or work / "runs", work / "tmp"
+    home.mkdir()
+    options = (*options, "--site", str(site or changed_site(work)))
     argv = [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", SCENARIO]
     argv += ["--runs-root", str(runs_root), *options]
     with log.open("wb") as sink:
@@ -41,16 +48,16 @@ def start(work: Path, *options: str, runs_root: Path | None = None) -> Rehearsal
             stdout=sink,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=os.environ | {"NO_COLOR": "1"},
+            env=os.environ | {"NO_COLOR": "1", "TMPDIR": str(home)},
             start_new_session=True,
         )
-    return Rehearsal(process=process, log=log, runs_root=runs_root)
+    return Rehearsal(process=process, log=log, runs_root=runs_root, home=home)
 
 
 def changed_site(work: Path, *pairs: tuple[str, str]) -> Path:
-    """The rehearsal's site file with some words replaced."""
+    """The rehearsal's site file on a port of its own, with some words replaced."""
     text = SITE.read_text()
-    for old, new in pairs:
+    for old, new in [("port = 8197", f"port = {PORT}"), *pairs]:
         assert old in text, old
         text = text.replace(old, new, 1)
     path = work / "site.toml"
@@ -58,8 +65,8 @@ def changed_site(work: Path, *pairs: tuple[str, str]) -> Path:
     return path
 
 
-def engines() -> list[str]:
-    """Command lines of engines that a rehearsal started, by the mark the keeper leaves on them."""
+def _engines(home: Path) -> list[str]:
+    """Command lines of engines whose KV lies below `home`."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
@@ -67,23 +74,25 @@ def engines() -> list[str]:
             command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
-        if b"LMCACHE_LOCAL_DISK=file:///tmp/r8-" in environ and command:
+        if f"LMCACHE_LOCAL_DISK=file://{home}".encode() in environ and command:
             found.append(f"{directory.name}: {command[:100]}")
     return found
 
 
-def leftovers(runs_root: Path) -> list[str]:
-    """Everything of a rehearsal that is still there: engines, mounts, loop devices, ledgers."""
-    mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if "/tmp/r8-" in line]
+def leftovers(run: Rehearsal) -> list[str]:
+    """Everything of a rehearsal that is still there: engines, mounts, loop devices, files."""
+    home = str(run.home)
+    mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if home in line]
     loops = subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=False)
-    devices = [line for line in loops.stdout.splitlines() if "/tmp/r8-" in line]
-    undone = [str(one) for one in keeper.leftovers(runs_root / ".keeper")]
-    return [*engines(), *mounts, *devices, *undone]
+    devices = [line for line in loops.stdout.splitlines() if home in line]
+    undone = [str(one) for one in keeper.leftovers(run.runs_root / ".keeper")]
+    files = [str(path) for path in run.home.glob("r8-*")]
+    return [*_engines(run.home), *mounts, *devices, *undone, *files]
 
 
-def wait_until_clean(runs_root: Path) -> list[str]:
+def wait_until_clean(run: Rehearsal) -> list[str]:
     """What is left when nothing disappears any more within the time the keeper may take."""
     deadline = time.monotonic() + CLEANUP_S
-    while (left := leftovers(runs_root)) and time.monotonic() < deadline:
+    while (left := leftovers(run)) and time.monotonic() < deadline:
         time.sleep(0.5)
     return left

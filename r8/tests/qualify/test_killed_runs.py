@@ -57,7 +57,7 @@ def test_a_killed_run_leaves_nothing_and_its_journal_is_recovered(
         time.sleep(0.05)
     run.process.send_signal(signal.SIGKILL)
     run.process.wait()
-    assert rehearse.wait_until_clean(run.runs_root) == []
+    assert rehearse.wait_until_clean(run) == []
     finished = find_runs(run.runs_root)
     for path in finished:
         assert read_run(path).run.complete

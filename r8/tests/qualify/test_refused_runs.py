@@ -22,10 +22,10 @@ TIMEOUT_S = 600.0
 def _run(tmp_path: Path, *pairs: tuple[str, str], runs_root: Path | None = None) -> str:
     site = rehearse.changed_site(tmp_path, *pairs)
     run = rehearse.start(
-        tmp_path, "--blocks", "1", "--arms", "patched", "--site", str(site), runs_root=runs_root
+        tmp_path, "--blocks", "1", "--arms", "patched", site=site, runs_root=runs_root
     )
     run.process.wait(timeout=TIMEOUT_S)
-    assert rehearse.wait_until_clean(run.runs_root) == []
+    assert rehearse.wait_until_clean(run) == []
     return run.output()
 
 
