@@ -67,5 +67,19 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
 
 
+def most_at_once(path: Path) -> int:
+    """Most requests under way at one instant, by the client's own instants.
+
+    A server counts a request until it has noticed its end, which a busy machine delays.
+    """
+    found = rows(path / "requests.jsonl")
+    marks = [(row["sent_ns"], 1) for row in found] + [(row["done_ns"], -1) for row in found]
+    under_way = most = 0
+    for _, step in sorted(marks):
+        under_way += step
+        most = max(most, under_way)
+    return most
+
+
 def by_session(out: Path) -> dict[int, dict[str, Any]]:
     return {row["session"]: row for row in rows(out / "requests.jsonl")}

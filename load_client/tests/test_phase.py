@@ -15,7 +15,7 @@ from load_client.clock import Clock
 from load_client.raw_stream import decode_batches
 from load_client.rows import burst_rows
 
-from .runs import GOOD, by_session, good, plan, rows, run, three_faults
+from .runs import GOOD, by_session, good, most_at_once, plan, rows, run, three_faults
 from .scripted_server import Step, scripted
 from .streams import head
 
@@ -50,7 +50,7 @@ def test_a_closed_loop_never_exceeds_n_and_sends_every_session_once(
         closed = plan(server.url, shape="closed", sessions=list(range(9)), concurrency=concurrency)
         summary, _ = run(closed, tmp_path)
     assert summary.all_ok
-    assert server.most_in_flight == concurrency
+    assert most_at_once(tmp_path) == concurrency
     assert sorted(by_session(tmp_path)) == list(range(9))
     assert len(server.requests) == 9
 

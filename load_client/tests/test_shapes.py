@@ -19,7 +19,7 @@ from load_client.schedule import constant_offsets, poisson_offsets, trace_offset
 from load_client.series import Series, Slices
 from load_client.target import reach
 
-from .runs import GOOD, by_session, good, plan, rows, run, values
+from .runs import GOOD, by_session, good, most_at_once, plan, rows, run, values
 from .scripted_server import Step, scripted
 from .streams import DONE, chunked, completion, head, usage
 
@@ -88,7 +88,7 @@ def test_a_ramp_rises_to_n_and_no_further(tmp_path: Path) -> None:
         ramp = plan(server.url, shape="ramp", ramp_s=0.6, sessions=list(range(60)), concurrency=6)
         summary, said = run(ramp, tmp_path)
     assert summary.all_ok, said
-    assert server.most_in_flight == 6
+    assert most_at_once(tmp_path) == 6
     found = rows(tmp_path / "requests.jsonl")
     begin = min(row["sent_ns"] for row in found)
     early = [row for row in found if row["sent_ns"] - begin < 90 * MS]
