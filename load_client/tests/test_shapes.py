@@ -21,7 +21,7 @@ from load_client.target import reach
 
 from .runs import GOOD, by_session, good, most_at_once, plan, rows, run, values
 from .scripted_server import Step, scripted
-from .streams import DONE, chunked, completion, head, usage
+from .streams import DONE, chat, chunked, completion, head, usage
 
 if TYPE_CHECKING:
     from load_client.plan import Plan
@@ -350,3 +350,34 @@ def test_a_process_that_cannot_work_is_one_clear_error(tmp_path: Path) -> None:
     assert code == 4
     assert "cannot reach the server" in said
     assert time.monotonic() - begin_s < 30
+
+
+def words_of(messages: list[dict[str, str]]) -> int:
+    """A fake tokenizer: a token a word, three more a message for the template."""
+    return sum(3 + len(message["content"].split()) for message in messages)
+
+
+def chatty(body: dict[str, Any], _number: int) -> list[Step]:
+    if "stream" in body:
+        return [chunked(chat(role="assistant", content=""), chat(content="a b c"), usage(), DONE)]
+    answer = json.dumps({"count": words_of(body["messages"])}).encode()
+    plain = head("200 OK", f"Content-Length: {len(answer)}", "Connection: close")
+    return [plain.replace(b"text/event-stream", b"application/json") + answer]
+
+
+def test_a_chat_has_exact_counts_in_every_turn_and_shares_its_beginning(tmp_path: Path) -> None:
+    with scripted(chatty) as server:
+        talk = plan(
+            server.url, endpoint="chat", shape="closed", turns=2, turn_tokens=20, sessions=[0, 1],
+            concurrency=1, prompt_tokens=40, shared_prefix_ratio=0.5,
+        )  # fmt: skip
+        summary, said = run(talk, tmp_path)
+        sent = [body["messages"] for body in server.bodies() if "stream" in body]
+    assert summary.outcomes == {"ok": 4}, said
+    assert [len(messages) for messages in sent] == [1, 3, 1, 3]
+    assert [words_of(messages) for messages in sent] == [40, 63, 40, 63]
+    assert [message["role"] for message in sent[1]] == ["user", "assistant", "user"]
+    assert sent[1][1]["content"] == "a b c"
+    first, other = (sent[i][0]["content"].split() for i in (0, 2))
+    assert first[:17] == other[:17]
+    assert (first[17], other[17]) == ("0:1", "1:1")
