@@ -34,6 +34,8 @@ def claims_chart(verdicts: Sequence[Verdict], say: Say, prefix: str) -> str:
         stated = claimed_ratio(one.claim, one.claim.low)
         ends += [low / stated, *([] if high is None else [high / stated])]
         ends += [value / stated for value in (one.low, one.estimate, one.high) if value]
+    # A difference may be allowed down to nothing: that end lies on the edge of a logarithmic axis.
+    ends = [end for end in ends if end > 0]
     x = Scale(
         low=min(ends) / _MARGIN, high=max(ends) * _MARGIN, begin=_LEFT, end=WIDTH - 20, log=True
     )

@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"r8 {__version__}")
     verbs = parser.add_subparsers(
-        dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS
+        dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS, prog="r8"
     )
     _add_judge_verbs(verbs)
     for module in VERB_MODULES:

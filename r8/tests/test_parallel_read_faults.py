@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
+import functools
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +35,19 @@ def engine_python() -> str:
     return str(Path(stack) / "bin" / "python")
 
 
+@functools.cache
 def base_tree(version: str) -> Path:
+    """An unpatched copy, by links: a rehearsal may have the shared tree patched at this moment."""
     name = f"R8_LMCACHE_{version.replace('.', '_')}"
     if name not in os.environ:
         pytest.skip(f"no LMCache {version}: set {name}, or run `nox -s stack`")
-    return Path(os.environ[name]).resolve()
+    home = Path(tempfile.mkdtemp(prefix="r8-base-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    copy = home / version
+    subprocess.run(["cp", "-rs", str(Path(os.environ[name]).resolve()), str(copy)], check=True)
+    target = patching.PatchTarget(command=(engine_python(),), env={"PYTHONPATH": str(copy)})
+    assert patching.revert(target).state == "base"
+    return copy
 
 
 @pytest.fixture(scope="module")
