@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.charts import WIDTH, Drawing, Scale, axis_below
 from r8.model import Outcome
-from r8.verdict_numbers import limits_of
+from r8.verdict_numbers import claimed_ratio, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +31,9 @@ def claims_chart(verdicts: Sequence[Verdict], say: Say, prefix: str) -> str:
     ends = [_LEAST, _MOST]
     for one in verdicts:
         low, high = limits_of(one.claim)
-        ends += [low / one.claim.low, *([] if high is None else [high / one.claim.low])]
-        ends += [value / one.claim.low for value in (one.low, one.estimate, one.high) if value]
+        stated = claimed_ratio(one.claim, one.claim.low)
+        ends += [low / stated, *([] if high is None else [high / stated])]
+        ends += [value / stated for value in (one.low, one.estimate, one.high) if value]
     # A difference may be allowed down to nothing: that end lies on the edge of a logarithmic axis.
     ends = [end for end in ends if end > 0]
     x = Scale(
@@ -63,16 +64,17 @@ def _row(drawing: Drawing, verdict: Verdict, x: Scale, y: float, say: Say) -> No
     printed = claim.as_printed if len(claim.as_printed) <= _NAME_CHARS else claim.claim_id
     drawing.text(0, y + 11, printed if printed != claim.claim_id else say("R8's own claim"), "tick")
     low, high = limits_of(claim)
-    right = x.end if high is None else x(high / claim.low)
-    drawing.rect(x(low / claim.low), y - 8, right - x(low / claim.low), 16, "allowed")
+    stated = claimed_ratio(claim, claim.low)
+    right = x.end if high is None else x(high / stated)
+    drawing.rect(x(low / stated), y - 8, right - x(low / stated), 16, "allowed")
     if verdict.estimate is None:
         drawing.text(x.begin + 6, y + 4, say(str(verdict.outcome)), "tick halo")
         return
     style = _STYLE.get(verdict.outcome, "open")
     if verdict.low is not None and verdict.high is not None:
-        begin, end = x(verdict.low / claim.low), x(verdict.high / claim.low)
+        begin, end = x(verdict.low / stated), x(verdict.high / stated)
         drawing.line(begin, y, end, y, f"interval {style}")
         for edge in (begin, end):
             drawing.line(edge, y - 5, edge, y + 5, f"interval {style}")
-    drawing.mark(x(verdict.estimate / claim.low), y, 0, 4.5, f"dot {style}")
+    drawing.mark(x(verdict.estimate / stated), y, 0, 4.5, f"dot {style}")
     drawing.text(x.end, y - 10, say(str(verdict.outcome)), "tick halo", "end")

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import duckdb
 
-from r8 import __version__, audit_verbs, recover_verbs, report_verbs, seal_verbs, sql_verbs
+from r8 import (
+    __version__,
+    audit_verbs,
+    recover_verbs,
+    report_verbs,
+    rounds_verbs,
+    seal_verbs,
+    sql_verbs,
+)
 from r8.audit import explain_rule, is_audit_rule
 from r8.claims import load_claims
 from r8.console import table
@@ -37,7 +45,14 @@ if TYPE_CHECKING:
 LAB_MODULES = ("r8.lab.lab_verbs", "r8.lab.patch_verbs")
 LAB_VERBS = ("preflight", "status", "clean", "patch")
 # Verbs that stand in modules of their own, in the order `r8 --help` lists them.
-VERB_MODULES = (report_verbs, audit_verbs, seal_verbs, sql_verbs, recover_verbs)
+VERB_MODULES = (
+    report_verbs,
+    rounds_verbs,
+    audit_verbs,
+    seal_verbs,
+    sql_verbs,
+    recover_verbs,
+)
 # What a shell reports for a process ended by SIGPIPE or SIGINT.
 EXIT_BROKEN_PIPE = 141
 EXIT_INTERRUPTED = 130

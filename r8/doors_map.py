@@ -28,6 +28,7 @@ DOORS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "diff",
             "gate",
             "judge",
+            "rounds",
             "certificate",
             "explain",
             "report",

@@ -227,6 +227,7 @@ def plan_campaign(
         scenario,
         (str(loaded.path), loaded.sha256),
         seed,
+        arms,
         cells,
         (plan.start_estimate_s, plan.cell_estimate_s),
     )

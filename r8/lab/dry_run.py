@@ -134,7 +134,8 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
                 one: f"{engine.base_url_of(setting.site.instance(one))}/metrics"
                 for one in watched.instances
             },
-            "rates_hz": instruments.PROBE_RATES_HZ,
+            "rates_hz": instruments.PROBE_RATES_HZ | {"nic": instruments.NIC_RATE_HZ},
+            "nics": list(setting.site.device(setting.arm.device).nics),
         }
         if watched.host.exec_prefix:
             yield _line(watched.host.name, instruments.remote_probes_argv(watched.host, plan), "&")

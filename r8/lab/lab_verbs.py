@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from r8.errors import EXIT_USAGE
-from r8.lab import keeper
+from r8.lab import keeper, status
 from r8.lab.instruments import CHECKOUT
-from r8.lab.preflight import preflight
+from r8.lab.matrix import LIFE_SUFFIX
+from r8.lab.preflight import preflight, scenario_of
 from r8.lab.site import load_site
 
 if TYPE_CHECKING:
     import argparse
+
+    from r8.lab.check import Check
 
 RUNS_ROOT = CHECKOUT / "data" / "runs"
 REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
@@ -25,7 +28,9 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Register `preflight`, `status` and `clean`."""
     verb = subparsers.add_parser("preflight", help="look at a site; start and change nothing")
     verb.add_argument("--site", type=Path, default=REHEARSAL)
-    verb.add_argument("--scenario", default="r1-parallel-read")
+    verb.add_argument(
+        "--scenario", default="r1-parallel-read", help="its id, or the report: R1, R2, R3"
+    )
     verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_preflight)
 
@@ -40,27 +45,46 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _preflight(args: argparse.Namespace) -> int:
-    checks = preflight(load_site(args.site), args.scenario, RUNS_ROOT)
+    loaded = load_site(args.site)
+    checks = preflight(loaded, scenario_of(loaded.site, args.scenario), RUNS_ROOT)
     if args.json:
         rows = [
-            {"name": one.name, "ok": one.ok, "saw": one.saw, "next_step": one.next_step}
+            {
+                "name": one.name,
+                "ok": one.ok,
+                "saw": one.saw,
+                "next_step": one.next_step,
+                "warning": one.warning,
+            }
             for one in checks
         ]
         print(json.dumps(rows, indent=1))
     else:
-        table = [
-            [one.name, "ok" if one.ok else "NOT READY", one.saw, one.next_step] for one in checks
-        ]
+        table = [[one.name, _word(one), one.saw, one.next_step or one.warning] for one in checks]
         print(tabulate(table, headers=["what", "ready", "saw", "type next"], maxcolwidths=60))
     return 0 if all(one.ok for one in checks) else EXIT_USAGE
+
+
+def _word(check: Check) -> str:
+    if not check.ok:
+        return "NOT READY"
+    return "warning" if check.warning else "ok"
 
 
 def _status(args: argparse.Namespace) -> int:
     rows = [_place(path) for path in sorted(args.runs_root.glob("*/*")) if path.is_dir()]
     left = keeper.leftovers(args.runs_root / ".keeper")
+    begun = status.campaigns(args.runs_root)
     if args.json:
-        print(json.dumps({"runs": rows, "leftovers": [str(one) for one in left]}, indent=1))
+        found = {
+            "campaigns": [status.facts(folder, matrix) for folder, matrix in begun],
+            "runs": rows,
+            "leftovers": [str(one) for one in left],
+        }
+        print(json.dumps(found, indent=1))
         return 0
+    for folder, matrix in begun:
+        print(status.text(folder, matrix), end="\n\n")
     print(tabulate(rows, headers="keys") if rows else f"no runs under {args.runs_root}")
     for one in left:
         print(f"left behind: {one} -> r8 clean")
@@ -75,6 +99,8 @@ def _place(path: Path) -> dict[str, str]:
         complete = json.loads((path / "run.json").read_text())["complete"]
         state = "finished" if complete else "recovered, not a measurement"
         then = f"r8 certificate {path}"
+    elif path.suffix == LIFE_SUFFIX:
+        state, then = "engines of a campaign, or what is left of them", "--resume removes it"
     else:
         state, then = "not a run directory", "-"
     return {"scenario": path.parent.name, "run": path.name, "state": state, "next": then}

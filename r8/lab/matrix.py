@@ -230,10 +230,14 @@ def new_matrix(
     scenario: str,
     site: tuple[str, str],
     seed: int,
+    arms: Sequence[str],
     places: Sequence[Place],
     estimates: tuple[float, float],
 ) -> Matrix:
-    """The plan of a campaign about to begin; `site` is path and digest."""
+    """The plan of a campaign about to begin; `site` is path and digest.
+
+    `arms` keep the order they were given in: with the seed it makes the order of the places.
+    """
     begun: set[tuple[int, str]] = set()
     starts = []
     for place in places:
@@ -248,7 +252,7 @@ def new_matrix(
         site_sha256=site[1],
         seed=seed,
         blocks=1 + max(place.block for place in places),
-        arms=tuple(dict.fromkeys(place.arm for place in places)),
+        arms=tuple(arms),
         places=tuple(place.name for place in places),
         starts=tuple(starts),
         start_estimate_s=estimates[0],

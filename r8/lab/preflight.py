@@ -5,35 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.errors import PatchError, SiteError
-from r8.lab import commands, patching
-from r8.lab.plan import life_sessions, lives_of
+from r8.errors import SiteError
+from r8.lab.check import Check
+from r8.lab.preflight_plan import plan_checks
+from r8.lab.preflight_site import device_checks, engine_checks, host_checks
 from r8.lab.rehearsal import ladder
-from r8.lab.site import DROP_CACHES, fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from r8.lab.site import Device, LoadedSite, Plan, Site
+    from r8.lab.site import LoadedSite, Plan, Site
 
 # A run directory of R1 holds a few MB; a full disk in the middle costs a block.
 RUNS_FREE_BYTES = 500_000_000
-# Room for what the file system itself needs beside the pool.
-POOL_HEADROOM = 1.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing looked at; `next_step` is empty when it is fine."""
-
-    name: str
-    ok: bool
-    saw: str
-    next_step: str = ""
+def scenario_of(site: Site, wanted: str) -> str:
+    """A scenario's id from its own name or from its report's, `R2`."""
+    short = [name for name in site.scenarios if name.startswith(f"{wanted.lower()}-")]
+    return short[0] if len(short) == 1 else wanted
 
 
 def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Check]:
@@ -50,13 +43,13 @@ def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Check]
             )
         ]
     plan = site.scenarios[scenario]
-    checks = [*_ports(site, plan), _flush(plan), _runs_root(site, runs_root)]
+    checks = [*_ports(site, plan), *plan_checks(site, plan), _runs_root(site, runs_root)]
     if site.rehearsal is not None:
         checks += _rehearsal(site)
     else:
-        checks += _engine(site)
+        checks += [*host_checks(site), *engine_checks(site)]
         for name in dict.fromkeys(site.arms[arm].device for arm in plan.arms):
-            checks += _device(site, site.device(name), plan)
+            checks += device_checks(site, site.device(name), plan)
     return checks
 
 
@@ -77,22 +70,11 @@ def require_ready(loaded: LoadedSite, scenario: str, runs_root: Path) -> None:
         )
 
 
-def pool_bytes(site: Site, plan: Plan, device: str) -> int:
-    """KV bytes that lie on a device at once: those of the largest life, flushing included."""
-    arms = [name for name in plan.arms if site.arms[name].device == device]
-    lives = [
-        members
-        for members in lives_of(arms, site.arms).values()
-        if site.arms[members[0]].kv != "none"
-    ]
-    measured = max((life_sessions(plan, members) for members in lives), default=0)
-    flushed = plan.flush_sessions * len(plan.instances) if lives else 0
-    return (measured + flushed) * plan.prompt_tokens * plan.bytes_per_token
-
-
 def _ports(site: Site, plan: Plan) -> Iterator[Check]:
     for name in plan.instances:
         port = site.instance(name).port
+        if site.host(site.host_of(name)).exec_prefix:
+            continue  # another host's port: the start itself refuses one that is answered
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -107,18 +89,6 @@ def _ports(site: Site, plan: Plan) -> Iterator[Check]:
                 )
             else:
                 yield Check(name=f"port {port}", ok=True, saw="free")
-
-
-def _flush(plan: Plan) -> Check:
-    """Sessions of flushing must push the measured ones out of the DRAM tier."""
-    flushed = plan.flush_sessions * plan.prompt_tokens * plan.bytes_per_token
-    ok = flushed >= plan.cpu_tier_bytes
-    return Check(
-        name="flush",
-        ok=ok,
-        saw=f"{plan.flush_sessions} sessions = {flushed} bytes, DRAM tier {plan.cpu_tier_bytes}",
-        next_step="" if ok else "raise flush_sessions until their KV exceeds cpu_tier_bytes",
-    )
 
 
 def _runs_root(site: Site, runs_root: Path) -> Check:
@@ -145,81 +115,6 @@ def _runs_root(site: Site, runs_root: Path) -> Check:
         ok=ok,
         saw=f"{base}: {free} bytes free, {'writable' if writable else 'not writable'}",
         next_step="" if ok else f"free {RUNS_FREE_BYTES} bytes there or give --runs-root",
-    )
-
-
-def _engine(site: Site) -> Iterator[Check]:
-    prefix = [*site.host(site.engine.host).exec_prefix, *site.engine.exec_prefix]
-    python = [*prefix, *fill(site.engine.python, site.vars, where="engine.python")]
-    done = commands.run([*python, "-c", "import sys; print(sys.version.split()[0])"])
-    yield Check(
-        name="engine python",
-        ok=done.ok,
-        saw=done.output.strip() if done.ok else f"{done.line}: {done.error}",
-        next_step="" if done.ok else "mend engine.python and engine.exec_prefix",
-    )
-    if done.ok:
-        yield _lmcache(python)
-    model = site.vars.get("model_dir")
-    if model is not None:
-        there = commands.run([*prefix, "test", "-d", model]).ok
-        yield Check(
-            name="model",
-            ok=there,
-            saw=f"{model} {'is there' if there else 'is not a directory'}",
-            next_step="" if there else "mend vars.model_dir",
-        )
-
-
-def _lmcache(python: list[str]) -> Check:
-    """Whether the patch series knows the LMCache this engine imports."""
-    try:
-        found = patching.status(patching.PatchTarget(command=tuple(python), env={}))
-    except PatchError as error:
-        return Check(name="LMCache", ok=False, saw=error.what, next_step=error.next_step)
-    ok = found.state in {"base", "patched"}
-    return Check(
-        name="LMCache",
-        ok=ok,
-        saw=f"{found.lmcache_version}: {found.what}",
-        next_step="" if ok else "install a version of patches/*/series.toml (r8 patch show)",
-    )
-
-
-def _device(site: Site, device: Device, plan: Plan) -> Iterator[Check]:
-    path = Path(device.kv_dir)
-    if not path.is_dir():
-        yield Check(
-            name=f"device {device.name}",
-            ok=False,
-            saw=f"{path} is not a directory here",
-            next_step="mount it, or mend kv_dir of that device",
-        )
-        return
-    writable = os.access(path, os.W_OK)
-    yield Check(
-        name=f"device {device.name}",
-        ok=writable,
-        saw=f"{path} {'is writable' if writable else 'is not writable'}",
-        next_step="" if writable else f"give this user a directory of its own under {path}",
-    )
-    pool = round(pool_bytes(site, plan, device.name) * POOL_HEADROOM)
-    free = shutil.disk_usage(path).free
-    yield Check(
-        name=f"pool on {device.name}",
-        ok=free >= pool,
-        saw=f"{free} bytes free, the pool needs {pool}",
-        next_step="" if free >= pool else f"free {pool - free} bytes on {path}",
-    )
-    drop = list(site.host(device.host).drop_caches or DROP_CACHES)
-    allowed = os.geteuid() == 0 or "sudo" in drop
-    yield Check(
-        name="drop caches",
-        ok=allowed,
-        saw=f"{' '.join(drop)} as uid {os.geteuid()}",
-        next_step=""
-        if allowed
-        else 'run as root, or set drop_caches = ["sudo", "-n", ...] with a sudoers rule for it',
     )
 
 

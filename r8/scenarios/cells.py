@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from r8 import claims, forensics_gate, report_tables, verdict
+from r8 import claims, forensics_gate, report_tables, rounds_verbs, verdict
 from r8.database import connect
 from r8.evidence import read_run
-from r8.runs_verbs import references
+from r8.lab.reference import record
+from r8.model import Outcome
+from r8.runs_verbs import REFERENCE_ROOT, references
 from r8.scenarios.ending import write_report
+from r8.verdict_rounds import compare_rounds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
+    from r8.evidence import Evidence
     from r8.lab.campaign import Campaign
     from r8.lab.plan import Place
     from r8.scenarios.conftest import Session
@@ -48,9 +54,26 @@ def origins(path: Path) -> list[tuple[str, str, str | None, int | None]]:
 def judge_all(session: Session, scenario: str) -> None:
     """Judge every claim on what lies on disk now; the session keeps outcome and exit code."""
     runs = [read_run(path) for path in session.run_paths]
+    _compare_rounds(runs)
     verdicts = verdict.judge(runs, claims.load_claims(scenario), references=references(None, runs))
     print(report_tables.summary(runs, verdicts))
     print(f"\nreport: {write_report(session, runs, scenario)}")
     session.exit_code = verdict.exit_code(verdicts)
     session.outcome = verdict.headline(verdicts)
+    if session.record_reference:
+        # After judging: no session is ever judged against itself.
+        kept = record(session.run_paths, REFERENCE_ROOT)
+        print(f"{len(kept)} reference runs recorded below {REFERENCE_ROOT}")
     assert session.exit_code in session.accepted, session.outcome
+
+
+def _compare_rounds(runs: Sequence[Evidence]) -> None:
+    """Say what the same arms spread between rounds before any verdict rests on them."""
+    campaigns = list(dict.fromkeys(one.run.campaign_id for one in runs))
+    for first, second in pairwise(campaigns):
+        before = [one for one in runs if one.run.campaign_id == first]
+        after = [one for one in runs if one.run.campaign_id == second]
+        verdicts = compare_rounds(before, after)
+        print(f"\n{second} against {first}:\n{rounds_verbs.table(after, verdicts)}\n")
+        deviating = [one for one in verdicts if one.outcome is Outcome.DEVIATES]
+        assert not deviating, "\n".join(one.reason for one in deviating)

@@ -69,6 +69,7 @@ class Session:
 
     accepted: set[int] = field(default_factory=lambda: {EXIT_REPRODUCED})
     run_paths: list[Path] = field(default_factory=list)
+    record_reference: bool = False
     outcome: str = "no claim was judged"
     exit_code: int = 5
 
@@ -88,7 +89,8 @@ ROUNDS = pytest.StashKey[list[Round]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the place where tests leave what the last line prints."""
-    config.stash[SESSION] = Session()
+    recording = config.getoption("--record-reference")
+    config.stash[SESSION] = Session(record_reference=recording)
     config.stash[ROUNDS] = []
     if config.getoption("--smoke"):
         # A smoke run shows that everything works; one block can refute but never confirm.

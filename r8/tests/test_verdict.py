@@ -180,6 +180,25 @@ def test_a_band_is_widened_by_its_tolerance_on_both_sides() -> None:
     assert judged(session, outside).outcome is Outcome.DEVIATES
 
 
+@pytest.mark.parametrize(
+    ("per_cent", "ratio", "outcome"),
+    [
+        (29.0, 1.29, Outcome.REPRODUCED),
+        (29.0, 1.10, Outcome.DEVIATES),
+        # -26 % of the faster arm: the slower one takes 1 / 0.74 = 1.351 of it.
+        (-26.0, 1.35, Outcome.REPRODUCED),
+        (-26.0, 1.20, Outcome.DEVIATES),
+    ],
+)
+def test_a_change_in_per_cent_is_judged_as_a_ratio(
+    per_cent: float, ratio: float, outcome: Outcome
+) -> None:
+    told = {"unpatched": [10.0 * ratio] * 5, "patched": [10.0] * 5}
+    claim = ratio_claim(low=per_cent, unit="%", tolerance=0.05)
+    verdict = judged(session_of(blocks(5), told), claim)
+    assert verdict.outcome is outcome, verdict.reason
+
+
 def test_a_modelled_run_is_not_comparable_with_a_published_claim() -> None:
     runs = [replace(run, basis=Basis.MODELLED) for run in blocks(5)]
     verdict = judged(session_of(runs, STEADY), ratio_claim())

@@ -1,0 +1,81 @@
+"""What a scenario's own numbers must satisfy, with the arithmetic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from r8.lab.check import Check
+from r8.lab.plan import levels_of, life_sessions, lives_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from r8.lab.site import Plan, Site
+
+SECONDS_PER_MINUTE = 60.0
+
+
+def pool_bytes(site: Site, plan: Plan, device: str) -> int:
+    """KV bytes that lie on a device at once: those of the largest life, flushing included."""
+    arms = [name for name in plan.arms if site.arms[name].device == device]
+    lives = [
+        members
+        for members in lives_of(arms, site.arms).values()
+        if site.arms[members[0]].kv != "none"
+    ]
+    measured = max((life_sessions(plan, members) for members in lives), default=0)
+    flushed = plan.flush_sessions * len(plan.instances) if lives else 0
+    return (measured + flushed) * plan.prompt_tokens * plan.bytes_per_token
+
+
+def plan_checks(site: Site, plan: Plan) -> Iterator[Check]:
+    """Flushing, the KV in flight, and how long the matrix takes."""
+    yield _flush(plan)
+    yield _in_flight(plan)
+    yield _duration(site, plan)
+
+
+def _flush(plan: Plan) -> Check:
+    """Sessions of flushing must push the measured ones out of an engine's DRAM tier."""
+    flushed = plan.flush_sessions * plan.prompt_tokens * plan.bytes_per_token
+    tier = plan.cpu_tier_bytes * plan.ranks
+    ok = flushed >= tier
+    ranks = f" ({plan.ranks} ranks)" if plan.ranks > 1 else ""
+    return Check(
+        name="flush",
+        ok=ok,
+        saw=f"{plan.flush_sessions} sessions = {flushed} bytes, DRAM tier {tier}{ranks}",
+        next_step="" if ok else "raise flush_sessions until their KV exceeds cpu_tier_bytes",
+    )
+
+
+def _in_flight(plan: Plan) -> Check:
+    """What one engine loads at once, beside the tier it is loaded through.
+
+    Smaller than one request the tier hangs the engine for ever; smaller than the whole burst it is
+    safe as long as requests are loaded one after another, and deadlocks with async loading.
+    """
+    session = plan.prompt_tokens // plan.chunk_tokens * plan.chunk_tokens * plan.bytes_per_token
+    burst = max(plan.concurrency) // len(plan.instances)
+    tier = plan.cpu_tier_bytes * plan.ranks
+    saw = f"a session has {session} bytes of KV, a burst {burst} x {session} = {burst * session}"
+    saw += f"; an engine's DRAM tier has {tier}"
+    if tier < session:
+        step = "raise cpu_tier_bytes and LMCACHE_MAX_LOCAL_CPU_SIZE above one session"
+        return Check(name="KV in flight", ok=False, saw=saw, next_step=step)
+    warning = ""
+    if tier < burst * session:
+        warning = "the tier holds less than a burst: keep LMCACHE_ENABLE_ASYNC_LOADING off"
+    return Check(name="KV in flight", ok=True, saw=saw, warning=warning)
+
+
+def _duration(site: Site, plan: Plan) -> Check:
+    lives = lives_of(plan.arms, site.arms)
+    cells = sum(len(levels_of(plan, arm)) for arm in plan.arms)
+    seconds = plan.blocks * (len(lives) * plan.start_estimate_s + cells * plan.cell_estimate_s)
+    return Check(
+        name="duration",
+        ok=True,
+        saw=f"{plan.blocks} blocks of {cells} cells on {len(lives)} engine starts: about "
+        f"{seconds / SECONDS_PER_MINUTE:.0f} min by the site's estimates",
+    )

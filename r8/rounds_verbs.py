@@ -1,0 +1,42 @@
+"""`r8 rounds RUN... --against RUN...`: whether one round of a matrix is the other one again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from r8.report_tables import summary
+from r8.runs_verbs import add_runs, evidences
+from r8.verdict import exit_code, headline
+from r8.verdict_rounds import compare_rounds, spread
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from r8.evidence import Evidence
+    from r8.model import Verdict
+
+
+def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register `rounds`."""
+    verb = subparsers.add_parser("rounds", help="compare two rounds of a matrix, metric by metric")
+    add_runs(verb)
+    verb.add_argument(
+        "--against", nargs="+", type=Path, required=True, metavar="RUN", help="the round before"
+    )
+    verb.set_defaults(func=_rounds)
+
+
+def _rounds(args: argparse.Namespace) -> int:
+    second = evidences(args.runs)
+    verdicts = compare_rounds(evidences(args.against), second)
+    print(table(second, verdicts))
+    return exit_code(verdicts)
+
+
+def table(second: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
+    """The verdicts, what the rounds spread, and one line to end with."""
+    worst = ", ".join(f"{name} {share:.2%}" for name, share in spread(verdicts).items())
+    lines = [summary(second, verdicts), f"largest difference between the rounds: {worst or 'none'}"]
+    return "\n".join([*lines, f"rounds: {headline(verdicts)}"])

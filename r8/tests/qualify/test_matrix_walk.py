@@ -1,0 +1,149 @@
+"""The whole R2 matrix of the published platform, walked on stand-ins: words, order, resume."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from r8.errors import EngineError
+from r8.evidence import read_run
+from r8.lab import phases
+from r8.lab.campaign import Campaign, open_campaign, plan_campaign
+from r8.lab.dry_run import dry_run
+from r8.lab.keeper import Keeper
+from r8.lab.matrix import cell_states, find_matrix, mark_broken
+from r8.lab.plan import places
+from r8.lab.site import load_site
+from r8.lab.status import text
+from r8.tests.standins import Standins, stand_in, standin_site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from r8.lab.matrix import Matrix
+    from r8.lab.plan import Place
+    from r8.lab.site import LoadedSite
+
+pytestmark = pytest.mark.qualify
+
+SCENARIO = "r2-cold-recovery"
+ARMS = ("array", "local-nvme", "recompute")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standins:
+    for name in ("SETTLE_S", "QUIET_S", "DURABLE_LOOK_S"):
+        monkeypatch.setattr(phases, name, 0.2)
+    return stand_in(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> LoadedSite:
+    return load_site(standin_site(tmp_path, {8000: free_port(), 8001: free_port()}))
+
+
+@contextlib.contextmanager
+def campaign_on(
+    tmp_path: Path, loaded: LoadedSite, matrix: Matrix, cells: tuple[Place, ...]
+) -> Iterator[Campaign]:
+    with (
+        Keeper(tmp_path / "keeper") as keeper,
+        open_campaign(loaded, matrix, cells, keeper, runs_root=tmp_path / "runs") as campaign,
+    ):
+        yield campaign
+
+
+def engine_starts(standins: Standins) -> list[list[str]]:
+    return [
+        words for words in standins.calls("docker") if "vllm.entrypoints.openai.api_server" in words
+    ]
+
+
+def test_a_matrix_whose_server_dies_in_cell_three_is_finished_by_a_resume(
+    tmp_path: Path, standins: Standins, loaded: LoadedSite
+) -> None:
+    matrix, cells = plan_campaign(loaded, SCENARIO, ARMS, blocks=1, seed=8)
+    folder = tmp_path / "runs" / SCENARIO
+    first = [cell for cell in cells if cell.life == cells[0].life]
+    assert len(first) == 3
+    with campaign_on(tmp_path, loaded, matrix, cells) as campaign:
+        done = [campaign.run(cell) for cell in first[:2]]
+        standins.dying.touch()
+        with pytest.raises(EngineError, match="out of memory, says the stand-in"):
+            campaign.run(first[2])
+        standins.dying.unlink()
+        assert campaign.open_life is None
+    states = {one.place: one.state for one in cell_states(folder, matrix)}
+    assert [states[cell.name] for cell in first] == ["done", "done", "broken"]
+    assert list(states.values()).count("left") == 4
+    assert "BROKEN" in text(folder, matrix)
+    assert f"--resume {matrix.campaign_id}" in text(folder, matrix)
+    assert list((tmp_path / "array").iterdir()) == list((tmp_path / "nvme").iterdir()) == []
+
+    begun_before = len(engine_starts(standins))
+    found = find_matrix(folder, "last")
+    assert found == matrix
+    plan = loaded.site.scenarios[SCENARIO]
+    again = tuple(places(plan, loaded.site.arms, found.arms, found.blocks, found.seed))
+    assert again == cells
+    mark_broken(folder, found.campaign_id)
+    with campaign_on(tmp_path, loaded, found, again) as campaign:
+        paths = [campaign.run(cell) for cell in again]
+    assert paths[:2] == done, "a finished run is never repeated"
+    # One start for the cell that broke, one for each of the two other lives.
+    assert len(engine_starts(standins)) - begun_before == 3
+    assert [one.state for one in cell_states(folder, matrix)] == ["done"] * 7
+    broken = read_run(folder / f"{matrix.campaign_id}-{first[2].name}")
+    assert not broken.run.complete
+    assert paths[2].name.endswith("-try2")
+    assert {path.suffix for path in folder.iterdir()} == {"", ".json"}
+
+
+def test_a_dry_run_prints_the_words_that_are_run(
+    tmp_path: Path, standins: Standins, loaded: LoadedSite
+) -> None:
+    """Every command the stand-ins were called with stands in the dry run, word by word."""
+    matrix, cells = plan_campaign(loaded, SCENARIO, ("recompute", "array"), blocks=1, seed=8)
+    chosen = tuple(cell for cell in cells if cell.concurrency == 8 or cell.arm == "recompute")
+    printed = "\n".join(dry_run(loaded, matrix, chosen, tmp_path / "runs"))
+    assert standins.calls("docker") == []
+    with campaign_on(tmp_path, loaded, matrix, chosen) as campaign:
+        for cell in chosen:
+            campaign.run(cell)
+    for words in engine_starts(standins):
+        for word in words:
+            assert word in printed.replace("'\"'\"'", "'"), word
+    for name in ("docker exec -i vllm python3 -", "docker inspect -f", "r8-drop-caches"):
+        assert name in printed
+    assert len(standins.calls("r8-drop-caches")) == printed.count("$ r8-drop-caches") == 2
+
+
+def test_a_cell_that_ran_alone_and_one_that_shared_its_engine_hold_the_same_phases(
+    tmp_path: Path, standins: Standins, loaded: LoadedSite
+) -> None:
+    matrix, cells = plan_campaign(loaded, SCENARIO, ("array",), blocks=1, seed=8)
+    with campaign_on(tmp_path, loaded, matrix, cells) as campaign:
+        runs = [read_run(campaign.run(cell)) for cell in cells[:2]]
+    assert len(engine_starts(standins)) == 1
+    for run in runs:
+        names = run.table("events").column("name").to_pylist()
+        wanted = ["run_begin", "populate_end", "durable", "drop_end", "measure_begin", "run_end"]
+        assert [name for name in names if name in wanted] == wanted
+        phases_seen = set(run.table("requests").column("phase").to_pylist())
+        assert {"populate", "flush", "rewarm", "measure", "warm", "control"} <= phases_seen
+    measured = [
+        {row["session"] for row in run.table("requests").to_pylist() if row["phase"] == "measure"}
+        for run in runs
+    ]
+    assert measured == [set(range(8)), set(range(8, 24))]

@@ -1,0 +1,76 @@
+"""The commands of the published platform, as a dry run prints them: nothing is run."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from r8.lab.campaign import plan_campaign
+from r8.lab.dry_run import dry_run
+from r8.lab.site import load_site
+
+if TYPE_CHECKING:
+    from r8.lab.site import LoadedSite
+
+SITES = Path(__file__).resolve().parents[2] / "data" / "sites"
+
+
+def starts_of(loaded: LoadedSite, scenario: str, tmp_path: Path) -> list[str]:
+    """The lines that start an engine."""
+    arms = loaded.site.scenarios[scenario].arms
+    matrix, cells = plan_campaign(loaded, scenario, arms, blocks=1, seed=8)
+    return [line for line in dry_run(loaded, matrix, cells, tmp_path) if "api_server" in line]
+
+
+def test_r2_starts_one_engine_a_life_with_the_published_flags(tmp_path: Path) -> None:
+    starts = starts_of(load_site(SITES / "mi308x-480b.toml"), "r2-cold-recovery", tmp_path)
+    assert len(starts) == 3
+    for line in starts:
+        for words in (
+            "docker exec -i vllm",
+            "--tensor-parallel-size 8 --enable-expert-parallel --trust-remote-code",
+            "--max-model-len 32768 --gpu-memory-utilization 0.9 --no-enable-prefix-caching",
+            "VLLM_ROCM_USE_AITER=1",
+            "HIP_VISIBLE_DEVICES=0,1,2,3,4,5,6,7",
+        ):
+            assert words in line
+    with_kv = [line for line in starts if "LMCacheConnectorV1" in line]
+    assert len(with_kv) == 2
+    for line in with_kv:
+        for words in (
+            '"kv_role":"kv_both"',
+            "LMCACHE_CHUNK_SIZE=256",
+            "LMCACHE_MAX_LOCAL_CPU_SIZE=4",
+            "LMCACHE_MAX_LOCAL_DISK_SIZE=1000",
+            "LMCACHE_LOCAL_DISK=file:///mnt/",
+        ):
+            assert words in line
+    (without,) = set(starts) - set(with_kv)
+    assert "LMCACHE_" not in without
+
+
+def test_r3_starts_two_engines_a_life_and_shares_only_the_fs_pool(tmp_path: Path) -> None:
+    starts = starts_of(load_site(SITES / "mi308x-480b.toml"), "r3-tp4x2", tmp_path)
+    assert len(starts) == 8
+    assert all("--tensor-parallel-size 4" in line for line in starts)
+    assert sum("HIP_VISIBLE_DEVICES=0,1,2,3 " in line for line in starts) == 4
+    assert sum("HIP_VISIBLE_DEVICES=4,5,6,7 " in line for line in starts) == 4
+    shared = [line for line in starts if "LMCACHE_REMOTE_URL=fs://local:0/mnt/array" in line]
+    assert len(shared) == 2
+    assert not any("LMCACHE_LOCAL_DISK" in line for line in shared)
+
+
+def test_behind_ssh_every_command_arrives_as_one_quoted_word(tmp_path: Path) -> None:
+    loaded = load_site(SITES / "nvidia.toml")
+    matrix, cells = plan_campaign(loaded, "r2-cold-recovery", ("array",), blocks=1, seed=8)
+    lines = list(dry_run(loaded, matrix, cells, tmp_path))
+    remote = [line for line in lines if "$ ssh " in line]
+    assert any("api_server" in line for line in remote)
+    assert any("probes record" in line for line in remote)
+    assert any("probes residency" in line for line in remote)
+    assert any("r8-drop-caches" in line for line in remote)
+    for line in remote:
+        words = shlex.split(line.partition("$ ")[2].removesuffix(" &"))
+        assert words[:4] == ["ssh", "-o", "BatchMode=yes", "node0"]
+        assert words[5:] == [] or words[5] in {"<", "until", "-"}, words[5:]
