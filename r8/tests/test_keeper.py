@@ -120,9 +120,12 @@ def test_ctrl_c_to_the_whole_terminal_group_does_not_end_the_keeper(tmp_path: Pa
 def test_after_a_double_kill_the_leftovers_are_listed_and_cleaned(tmp_path: Path) -> None:
     parent, pids, marker = start_parent(tmp_path)
     assert keepers.leftovers(tmp_path / "state") == [], "a living keeper's work is no leftover"
-    os.kill(keeper_pid_of(parent), signal.SIGKILL)
+    keeper_pid = keeper_pid_of(parent)
+    os.kill(keeper_pid, signal.SIGKILL)
     parent.kill()
     parent.wait()
+    # Its hold on the ledger ends when it has ended, which is a little after the signal.
+    wait_until(lambda: not runs(keeper_pid), "the keeper's end")
     left = keepers.leftovers(tmp_path / "state")
     assert [entry.name for entry in left] == ["marker", "family"]
     assert all(runs(pid) for pid in pids)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from r8.database import connect
 from r8.evidence import Evidence, find_runs, read_run
 from r8.forensics_gate import not_held
 from r8.tests.qualify import rehearse
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
 
 TIMEOUT_S = 600.0
+FAILING_SERVER = Path(__file__).with_name("failing_server.py")
 
 
 def _run(tmp_path: Path, *pairs: tuple[str, str], runs_root: Path | None = None) -> str:
@@ -50,6 +49,20 @@ def test_a_run_whose_kv_lies_on_another_device_is_refused(tmp_path: Path) -> Non
     print(refused)
     assert "C1" in refused or "C2" in refused, output[-2000:]
     assert "C4" in refused
+
+
+def test_a_run_in_which_one_of_sixteen_requests_failed_is_refused(tmp_path: Path) -> None:
+    engine = '"-m", "vllm.entrypoints.openai.api_server"'
+    output = _run(tmp_path, (engine, f'"{FAILING_SERVER}"'))
+    evidence = _evidence(tmp_path)
+    refused = {one.rule_id: one.arithmetic for one in not_held(evidence)}
+    print(refused)
+    assert "1 of 16 requests failed" in refused.get("Q1", ""), output[-2000:]
+    with connect([evidence]) as base:
+        rows = base.sql(
+            "SELECT ok, count(*) FROM requests WHERE phase = 'measure' GROUP BY ok"
+        ).fetchall()
+    assert dict(rows) == {True: 15, False: 1}
 
 
 def test_a_full_disk_ends_with_one_clear_line_and_keeps_what_was_written(tmp_path: Path) -> None:
