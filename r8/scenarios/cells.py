@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from r8 import claims, forensics_gate, report_tables, rounds_verbs, verdict
 from r8.database import connect
 from r8.evidence import read_run
-from r8.lab.reference import record
+from r8.lab.reference import record, weight
 from r8.model import Outcome
 from r8.runs_verbs import REFERENCE_ROOT, references
 from r8.scenarios.ending import write_report
@@ -63,7 +63,7 @@ def judge_all(session: Session, scenario: str) -> None:
     if session.record_reference:
         # After judging: no session is ever judged against itself.
         kept = record(session.run_paths, REFERENCE_ROOT)
-        print(f"{len(kept)} reference runs recorded below {REFERENCE_ROOT}")
+        print(f"{len(kept)} reference runs recorded; {weight(REFERENCE_ROOT)}")
     assert session.exit_code in session.accepted, session.outcome
 
 

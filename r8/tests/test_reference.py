@@ -1,25 +1,99 @@
 from __future__ import annotations
 
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from r8.claims import load_claims
 from r8.errors import SiteError, TamperedRunError
-from r8.evidence import read_run
-from r8.lab.reference import record, size_bytes
+from r8.evidence import find_runs, read_run
+from r8.evidence_manifest import MANIFEST
+from r8.finalise import finalise
+from r8.lab.reference import (
+    RECORD,
+    RECORDED_MANIFEST,
+    SHIPPED_BYTES_MAX,
+    record,
+    size_bytes,
+    weight,
+)
+from r8.runs_verbs import REFERENCE_ROOT
+from r8.schema import TABLES
+from r8.seal import state
 from r8.tests.judged_run import judged_run
-from r8.tests.run_factory import SyntheticRun
+from r8.tests.run_factory import SyntheticRun, build_partial
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from r8.evidence import Evidence
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def test_a_recorded_reference_is_the_run_byte_for_byte(tmp_path: Path) -> None:
-    run = judged_run(tmp_path / "runs", SyntheticRun())
+def _with_raw(directory: Path) -> Evidence:
+    """A synthetic run with the raw files the instruments leave."""
+    partial = build_partial(directory, SyntheticRun())
+    raw = partial / "raw"
+    raw.mkdir(exist_ok=True)
+    log = f"config at {CHECKOUT}/model, python {sys.base_prefix}/lib\n" * 100
+    (raw / "iostat.json").write_text(log)
+    (raw / "client-measure-a-0.jsonl.gz").write_bytes(os.urandom(2000))
+    (raw / "plan-measure.json").write_text("{}")
+    return read_run(finalise(partial, complete=True))
+
+
+def test_a_reference_says_everything_its_run_said(tmp_path: Path) -> None:
+    run = _with_raw(tmp_path / "runs")
     (kept,) = record([run.path], tmp_path / "reference")
     assert kept == tmp_path / "reference" / run.run.scenario / run.run.run_id
-    assert read_run(kept).manifest == run.manifest
-    assert size_bytes(tmp_path / "reference") > 0
+    claims = load_claims(run.run.scenario)
+    assert state([read_run(kept)], claims) == state([run], claims)
+
+
+def test_tables_and_plan_of_a_reference_are_the_runs_own_bytes(tmp_path: Path) -> None:
+    run = _with_raw(tmp_path / "runs")
+    (kept,) = record([run.path], tmp_path / "reference")
+    mine = read_run(kept).manifest
+    ours = ["run.json", *(f"{name}.parquet" for name in TABLES), "raw/plan-measure.json"]
+    assert {name: mine[name] for name in ours} == {name: run.manifest[name] for name in ours}
+    assert (kept / RECORDED_MANIFEST).read_bytes() == (run.path / MANIFEST).read_bytes()
+
+
+def test_a_reference_leaves_out_streams_packs_texts_and_names_no_place(tmp_path: Path) -> None:
+    run = _with_raw(tmp_path / "runs")
+    (kept,) = record([run.path], tmp_path / "reference")
+    became = json.loads((kept / RECORD).read_text())
+    assert set(became) == set(run.manifest)
+    assert became["raw/client-measure-a-0.jsonl.gz"] == "left out"
+    assert became["raw/iostat.json"] == "packed, places replaced"
+    assert not list(kept.glob("raw/client-*"))
+    text = gzip.decompress((kept / "raw/iostat.json.gz").read_bytes()).decode()
+    assert text.startswith("config at CHECKOUT/model, python PYTHON/lib\n")
+    assert size_bytes(kept) < size_bytes(run.path)
+
+
+def test_the_same_run_is_the_same_reference_byte_for_byte(tmp_path: Path) -> None:
+    run = _with_raw(tmp_path / "runs")
+    (first,) = record([run.path], tmp_path / "one")
+    (second,) = record([run.path], tmp_path / "two")
+    assert read_run(first).manifest == read_run(second).manifest
+
+
+def test_more_references_than_may_travel_are_called_too_much(tmp_path: Path) -> None:
+    (tmp_path / "run").write_bytes(b"1234")
+    assert "TOO MUCH" not in weight(tmp_path)
+    os.truncate(tmp_path / "run", SHIPPED_BYTES_MAX + 1)
+    assert "TOO MUCH" in weight(tmp_path)
+
+
+def test_the_references_of_this_checkout_may_travel() -> None:
+    assert size_bytes(REFERENCE_ROOT) <= SHIPPED_BYTES_MAX
+    for path in find_runs(REFERENCE_ROOT):
+        assert read_run(path).run.complete
 
 
 def test_a_reference_is_never_overwritten(tmp_path: Path) -> None:
