@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from r8 import claims, forensics_gate, report_tables, rounds_verbs, verdict
 from r8.database import connect
+from r8.errors import EvidenceError
 from r8.evidence import read_run
 from r8.lab.reference import record, weight
 from r8.model import Outcome
@@ -53,6 +54,12 @@ def origins(path: Path) -> list[tuple[str, str, str | None, int | None]]:
 
 def judge_all(session: Session, scenario: str) -> None:
     """Judge every claim on what lies on disk now; the session keeps outcome and exit code."""
+    if not session.run_paths:
+        raise EvidenceError(
+            "no cell was measured, so there is nothing to judge",
+            where=scenario,
+            next_step="mend what the cells' own lines say, then go on with `--resume last`",
+        )
     runs = [read_run(path) for path in session.run_paths]
     _compare_rounds(runs)
     verdicts = verdict.judge(runs, claims.load_claims(scenario), references=references(None, runs))

@@ -23,7 +23,7 @@ from r8.lab.preflight import require_ready
 from r8.lab.site import load_site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from r8.lab.campaign import Campaign
     from r8.lab.matrix import Matrix
@@ -233,6 +233,17 @@ def place(request: pytest.FixtureRequest, campaign: Campaign) -> Place:
     """The cell of this test, in the campaign of its round."""
     found: Place = campaign.places[request.param]
     return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show an error of R8's own as its one line: what, where, what to do next."""
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, R8Error):
+        report.longrepr = f"{type(call.excinfo.value).__name__}: {call.excinfo.value}"
+    return report
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

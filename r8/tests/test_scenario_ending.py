@@ -1,0 +1,47 @@
+"""What a person sees when a cell ends with an error of R8's own: its line, no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from r8.errors import EvidenceError
+from r8.scenarios.cells import judge_all
+from r8.scenarios.conftest import Session
+
+ROOT = Path(__file__).resolve().parents[2]
+FAILING = """
+from r8.errors import EngineError
+
+def test_ours():
+    raise EngineError("the engine ended", where="server-a.log", next_step="read its last lines")
+
+def test_theirs():
+    raise KeyError("a defect")
+"""
+
+
+def test_an_error_of_r8_is_one_line_and_a_defect_keeps_its_traceback(tmp_path: Path) -> None:
+    case = tmp_path / "test_failing.py"
+    case.write_text(FAILING)
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ended = subprocess.run(
+        [*argv, "-p", "r8.scenarios.conftest", "--rootdir", str(tmp_path), str(case)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stdout
+    ours, theirs = ended.stdout.split("test_theirs", 1)
+    assert "EngineError: the engine ended [server-a.log] -> read its last lines" in ours
+    assert "raise EngineError" not in ours
+    assert "raise KeyError" in theirs
+
+
+def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
+    with pytest.raises(EvidenceError, match="no cell was measured"):
+        judge_all(Session(), "r1-parallel-read")
