@@ -11,8 +11,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.lab import clients, engine, instruments, provenance, remote
+from r8.lab import clients, engine, fio, instruments, provenance, remote
 from r8.lab.campaign import make_setting
+from r8.lab.device_calibration import fio_words
 from r8.lab.ground import imagined
 from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
@@ -42,8 +43,14 @@ def dry_run(
     yield f"# campaign {matrix.campaign_id}: {matrix.blocks} blocks, {len(places)} cells, "
     yield f"# site {loaded.site.name} ({loaded.path}), seed {matrix.seed}; nothing is run"
     yield from _hosts(ground)
-    for _, life in groupby(places, key=lambda place: (place.block, place.life)):
-        yield from _life(ground, matrix, list(life), runs_root / matrix.scenario)
+    measured: set[tuple[str, int]] = set()
+    for _, group in groupby(places, key=lambda place: (place.block, place.life)):
+        life = list(group)
+        device = loaded.site.arms[life[0].arm].device
+        if (device, life[0].block) not in measured:
+            measured.add((device, life[0].block))
+            yield from _calibration(ground, matrix, device, life[0].block)
+        yield from _life(ground, matrix, life, runs_root / matrix.scenario)
     yield ""
     yield "# at the end every LMCache tree is brought back into the state it was found in"
 
@@ -56,6 +63,28 @@ def _hosts(ground: Ground) -> Iterator[str]:
             yield f"# host {host.name}: the probes are copied there, clocks are compared"
             yield _line(HERE, remote.install_argv(host), "< probes.tar")
             yield _line(HERE, remote.clock_argv(host))
+
+
+def _calibration(ground: Ground, matrix: Matrix, device: str, block: int) -> Iterator[str]:
+    """What a device gives by itself, once before each block."""
+    site = ground.site
+    yield ""
+    if site.rehearsal is not None:
+        yield f"# block {block}: the shaped device {device} is read by itself; first: turned"
+        return
+    words = fio_words(site, site.scenarios[matrix.scenario], device, "TOKEN")
+    if words is None:
+        yield f"# block {block}: device {device} is not measured by itself (fio.read_bytes = 0)"
+        return
+    yield f"# block {block}: what {device} gives by itself, at most {words.device.fio.longest_s} s"
+    host = words.host.name if words.host.exec_prefix else HERE
+    yield _line(host, words.folder.words("make"))
+    for kind in (fio.CEILING, fio.SERIAL):
+        yield _line(host, words.words(kind, write=True))
+    for kind in (fio.CEILING, fio.SERIAL):
+        yield _line(host, ground.drops[device])
+        yield _line(host, words.words(kind, write=False))
+    yield _line(host, words.folder.words("remove"))
 
 
 def _life(ground: Ground, matrix: Matrix, cells: list[Place], folder: Path) -> Iterator[str]:

@@ -8,10 +8,11 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from r8.errors import SiteError
 from r8.lab import commands, instruments, remote
+from r8.lab.device_calibration import DeviceCalibrator, fio_words
 from r8.lab.hosts import engine_words, through
 from r8.lab.instruments import Watched
 from r8.lab.rehearsal import build
@@ -23,15 +24,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from r8.lab.keeper import Keeper
-    from r8.lab.rehearsal.build import Calibrator
     from r8.lab.rehearsal.calibrate import Calibration
     from r8.lab.rehearsal.control import Control
     from r8.lab.remote import ClockOffset
-    from r8.lab.site import Arm, Host, LoadedSite, Site
+    from r8.lab.site import Arm, Host, LoadedSite, Plan, Site
 
 CLUSTER_RUNG = "cluster"
 # Block devices that no file of an engine lies on; a loop device is named when KV lies on it.
 NO_MEDIUM = ("loop", "ram", "zram", "sr", "fd", "nbd")
+
+
+class Calibrator(Protocol):
+    """Measures what a device gives by itself."""
+
+    def first(self) -> Calibration:
+        """Before the first block; a shape is turned here."""
+
+    def again(self) -> Calibration:
+        """Before a later block: nothing is turned."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,7 +57,7 @@ class Ground:
     drops: dict[str, tuple[str, ...]]
     fillings: dict[str, str]
     overlays: dict[str, Path] = field(default_factory=dict)  # by LMCache version
-    calibrators: dict[str, Calibrator] = field(default_factory=dict)  # of shaped devices
+    calibrators: dict[str, Calibrator] = field(default_factory=dict)  # by device
     calibrations: dict[tuple[str, int], Calibration] = field(default_factory=dict)
     controls: dict[str, Control | None] = field(default_factory=dict)  # of shaped devices
     offsets: dict[str, ClockOffset] = field(default_factory=dict)  # of hosts behind a prefix
@@ -159,7 +169,7 @@ def prepare(
     # Through the keeper and not TemporaryDirectory: it goes away also when this process is killed.
     with directory(keeper, home) as work_dir:
         if site.rehearsal is None:
-            yield _cluster(site, work_dir)
+            yield _cluster(site, site.scenarios[scenario], keeper, work_dir, say)
             return
         with build.rehearsal_ground(site, scenario, keeper, work_dir, say) as built:
             yield Ground(site=site, work_dir=work_dir, **built)
@@ -195,7 +205,9 @@ def drop_words(host: Host) -> list[str]:
     return through(host.exec_prefix, host.drop_caches or DROP_CACHES)
 
 
-def _cluster(site: Site, work_dir: Path) -> Ground:
+def _cluster(
+    site: Site, plan: Plan, keeper: Keeper, work_dir: Path, say: Callable[[str], None]
+) -> Ground:
     """The site's own devices; their block devices are resolved unless the file names them."""
     offsets, disks = {}, {}
     for host in site.hosts:
@@ -210,6 +222,14 @@ def _cluster(site: Site, work_dir: Path) -> Ground:
         or str(instruments.topology(Path(device.kv_dir), site.host(device.host))["device"] or "")
         for device in site.devices
     }
+    drops = {device.name: tuple(drop_words(site.host(device.host))) for device in site.devices}
+    calibrators: dict[str, Calibrator] = {
+        name: DeviceCalibrator(
+            words=words, keeper=keeper, drop=drops[name], work_dir=work_dir, say=say
+        )
+        for name in names
+        if (words := fio_words(site, plan, name)) is not None
+    }
     return Ground(
         site=site,
         work_dir=work_dir,
@@ -217,7 +237,8 @@ def _cluster(site: Site, work_dir: Path) -> Ground:
         note=f"devices as {site.name} names them",
         kv_roots=kv_roots,
         block_names=names,
-        drops={device.name: tuple(drop_words(site.host(device.host))) for device in site.devices},
+        drops=drops,
+        calibrators=calibrators,
         fillings={"python": sys.executable},
         offsets=offsets,
         disks=disks,

@@ -45,6 +45,13 @@ def engine_is_remote(site: Site, host_name: str | None = None) -> bool:
     return bool(host.exec_prefix or site.engine.exec_prefix)
 
 
+def free_bytes(host: Host, path: str) -> int:
+    """Bytes an ordinary user may still write where a directory of a host lies; 0 when not told."""
+    words = ["df", "--output=avail", "--block-size=1", path]
+    last = commands.run(through(host.exec_prefix, words)).output.split()[-1:]
+    return int(last[0]) if last and last[0].isdigit() else 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvDirectory:
     """A directory of KV files that this campaign makes and removes, on one host."""

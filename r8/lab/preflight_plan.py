@@ -73,9 +73,17 @@ def _duration(site: Site, plan: Plan) -> Check:
     lives = lives_of(plan.arms, site.arms)
     cells = sum(len(levels_of(plan, arm)) for arm in plan.arms)
     seconds = plan.blocks * (len(lives) * plan.start_estimate_s + cells * plan.cell_estimate_s)
-    return Check(
-        name="duration",
-        ok=True,
-        saw=f"{plan.blocks} blocks of {cells} cells on {len(lives)} engine starts: about "
-        f"{seconds / SECONDS_PER_MINUTE:.0f} min by the site's estimates",
-    )
+    saw = f"{plan.blocks} blocks of {cells} cells on {len(lives)} engine starts: about "
+    saw += f"{seconds / SECONDS_PER_MINUTE:.0f} min by the site's estimates"
+    fio_s = plan.blocks * fio_seconds(site, plan)
+    if fio_s:
+        saw += f", and at most {fio_s / SECONDS_PER_MINUTE:.0f} min of fio"
+    return Check(name="duration", ok=True, saw=saw)
+
+
+def fio_seconds(site: Site, plan: Plan) -> int:
+    """The longest that fio takes before one block, on all devices the arms name."""
+    if site.rehearsal is not None:
+        return 0  # a shaped device is read for some seconds: inside the estimates
+    devices = {site.device(site.arms[arm].device) for arm in plan.arms}
+    return sum(one.fio.longest_s for one in devices if one.fio.read_bytes != 0)

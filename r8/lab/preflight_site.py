@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.errors import InstrumentError, PatchError
+from r8.errors import InstrumentError, PatchError, SiteError
 from r8.lab import commands, instruments, patching, remote
 from r8.lab.check import Check
-from r8.lab.hosts import engine_words, through
+from r8.lab.device_calibration import SWITCH_OFF, fio_words, require_room
+from r8.lab.hosts import engine_words, free_bytes, through
 from r8.lab.preflight_plan import pool_bytes
 from r8.lab.site import DROP_CACHES, fill
 from r8.units import s_from_ns
@@ -55,20 +56,40 @@ def device_checks(site: Site, device: Device, plan: Plan) -> Iterator[Check]:
         else f"give this user a directory of its own under {device.kv_dir}",
     )
     yield _room(host, device, round(pool_bytes(site, plan, device.name) * POOL_HEADROOM))
+    yield from _fio(site, plan, device.name)
     yield _lies_on(host, device)
     yield _drop(host)
 
 
 def _room(host: Host, device: Device, pool: int) -> Check:
-    words = ["df", "--output=avail", "--block-size=1", device.kv_dir]
-    last = commands.run(through(host.exec_prefix, words)).output.split()[-1:]
-    free = int(last[0]) if last and last[0].isdigit() else 0
+    free = free_bytes(host, device.kv_dir)
     return Check(
         name=f"pool on {device.name}",
         ok=free >= pool,
         saw=f"{free} bytes free, the pool needs {pool}",
         next_step="" if free >= pool else f"free {pool - free} bytes on {device.kv_dir}",
     )
+
+
+def _fio(site: Site, plan: Plan, device: str) -> Iterator[Check]:
+    """Whether fio is there and its files have room; nothing where the site switched it off."""
+    words = fio_words(site, plan, device)
+    if words is None:
+        return
+    name = f"fio on {device}"
+    there = commands.run(through(words.host.exec_prefix, ["fio", "--version"]))
+    if not there.ok:
+        step = f"install fio there, or {SWITCH_OFF}"
+        yield Check(name=name, ok=False, saw=f"{there.line}: {there.error}", next_step=step)
+        return
+    free = free_bytes(words.host, words.device.kv_dir)
+    try:
+        require_room(words, free)
+    except SiteError as error:
+        yield Check(name=name, ok=False, saw=error.what, next_step=error.next_step)
+        return
+    saw = f"{there.output.strip()}; {free} bytes free, its files need {words.needed_bytes}"
+    yield Check(name=name, ok=True, saw=f"{saw}; at most {words.device.fio.longest_s} s a block")
 
 
 def _lies_on(host: Host, device: Device) -> Check:

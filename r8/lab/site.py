@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from r8.errors import SiteError
+from r8.lab.fio import Stress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     block_device: str | None = None  # kernel name; None: resolved from kv_dir
     link_bytes_per_s: int | None = None  # declared ceiling of the slowest link to it
     nics: tuple[str, ...] = ()  # interfaces of the engine's host that carry its bytes
+    fio: Stress = Stress()  # how it is measured where it is not shaped
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -198,11 +198,11 @@ def _chunk_files(device: ShapedDevice, chunk_bytes: int) -> Iterator[list[Path]]
     folder = device.kv_dir / f"calibration-{time.monotonic_ns()}"
     folder.mkdir()
     files = [folder / f"{number}.bin" for number in range(max(2, -(-wanted // chunk_bytes)))]
-    content = os.urandom(chunk_bytes)
     try:
         for path in files:
             with path.open("wb", buffering=0) as handle:
-                handle.write(content)
+                # Each its own: a disk that finds equal blocks must gain nothing.
+                handle.write(os.urandom(chunk_bytes))
                 os.fsync(handle.fileno())
         yield files
     finally:

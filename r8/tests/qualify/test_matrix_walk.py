@@ -126,7 +126,7 @@ def test_a_dry_run_prints_the_words_that_are_run(
             assert word in printed.replace("'\"'\"'", "'"), word
     for name in ("docker exec -i vllm python3 -", "docker inspect -f", "r8-drop-caches"):
         assert name in printed
-    assert len(standins.calls("r8-drop-caches")) == printed.count("$ r8-drop-caches") == 2
+    assert len(standins.calls("r8-drop-caches")) == printed.count("$ r8-drop-caches") == 4
 
 
 def test_a_cell_that_ran_alone_and_one_that_shared_its_engine_hold_the_same_phases(
@@ -142,6 +142,9 @@ def test_a_cell_that_ran_alone_and_one_that_shared_its_engine_hold_the_same_phas
         assert [name for name in names if name in wanted] == wanted
         phases_seen = set(run.table("requests").column("phase").to_pylist())
         assert {"populate", "flush", "rewarm", "measure", "warm", "control"} <= phases_seen
+        given = {row["name"]: row for row in run.table("calibration").to_pylist()}
+        assert given["ceiling"]["read_bytes"] == 8 << 20, "fio's own reading of this test's disk"
+        assert given["serial"]["device"] == given["ceiling"]["device"] == "array"
     measured = [
         {row["session"] for row in run.table("requests").to_pylist() if row["phase"] == "measure"}
         for run in runs
