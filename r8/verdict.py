@@ -22,6 +22,7 @@ from r8.forensics.certificate import objections
 from r8.model import Answer, Basis, Outcome, Verdict
 from r8.verdict_numbers import Reading, read_numbers
 from r8.verdict_session import (
+    OWN_LEVEL,
     Block,
     Session,
     arms_of,
@@ -177,7 +178,9 @@ def _refuse_incomparable(claim: Claim, runs: Sequence[Run]) -> None:
             if run.rung != CLUSTER_RUNG:
                 reason = f"rung: published cluster, run {run.run_id} rehearsal step {run.rung!r}"
                 raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=reason)
-    difference = keys_differ(claim, runs) or unlike(runs, absolute=claim.denominator_arm is None)
+    difference = keys_differ(claim, runs) or unlike(
+        runs, absolute=claim.denominator_arm is None, each=claim.level == OWN_LEVEL
+    )
     if difference:
         raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=difference)
 
@@ -217,7 +220,7 @@ def _reference_blocks(
         )
     others, _ = _blocks(reference, claim, runs)
     both = [run for block in (*blocks, *others) for run in block.runs]
-    difference = unlike(both, absolute=claim.unit not in {"x", ""})
+    difference = unlike(both, absolute=claim.unit not in {"x", ""}, each=claim.level == OWN_LEVEL)
     if difference:
         raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=f"reference: {difference}")
     return others

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from r8.model import Claim, Finding, Run
 
 ANY_LEVEL = "any"
+# Each arm at the one level it was run at: arms of different size under the same load an instance.
+OWN_LEVEL = "own"
 # What two runs must share before their numbers are pooled or divided.
 WORKLOAD_KEYS = ("sessions", "prompt_tokens", "output_tokens", "chunk_tokens", "chunk_bytes")
 
@@ -103,20 +105,28 @@ def relevant(claim: Claim, runs: Sequence[Run]) -> list[Run]:
     """Runs of the claim's scenario and level.
 
     Raises:
-        UsageError: the claim takes any level and the runs hold more than one.
+        UsageError: the claim takes any level and the runs, or one arm of them, hold more than one.
 
     """
     mine = [run for run in runs if run.scenario == claim.scenario]
+    if claim.level == OWN_LEVEL:
+        for arm in arms_of(claim):
+            _refuse_levels(claim, [run for run in mine if run.arm == arm])
+        return mine
     if claim.level != ANY_LEVEL:
         return [run for run in mine if f"c{run.concurrency}" == claim.level]
-    levels = sorted({run.concurrency for run in mine})
+    _refuse_levels(claim, mine)
+    return mine
+
+
+def _refuse_levels(claim: Claim, runs: Sequence[Run]) -> None:
+    levels = sorted({run.concurrency for run in runs})
     if len(levels) > 1:
         raise UsageError(
             f"claim {claim.claim_id} meets levels {', '.join(f'c{level}' for level in levels)}",
             where="the runs given",
             next_step="judge the runs of one level at a time",
         )
-    return mine
 
 
 def arms_of(claim: Claim) -> tuple[str, ...]:
@@ -161,10 +171,11 @@ def blocks_of(claim: Claim, runs: Sequence[Run]) -> tuple[list[Block], list[str]
     return whole, left_out, holes
 
 
-def unlike(runs: Sequence[Run], *, absolute: bool) -> str | None:
+def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> str | None:
     """The first thing in which runs differ that must be equal to pool them; None when alike.
 
-    Absolute values need every comparability key as well; ratios and fractions do not.
+    Absolute values need every comparability key as well; ratios and fractions do not. With `each`
+    the load of one engine instance must be equal, not that of the machine.
     """
     first = runs[0]
     for run in runs[1:]:
@@ -173,8 +184,9 @@ def unlike(runs: Sequence[Run], *, absolute: bool) -> str | None:
         pairs += [
             (key, getattr(first.expectation, key), getattr(run.expectation, key))
             for key in WORKLOAD_KEYS
+            if not (each and key == "sessions")
         ]
-        pairs.append(("concurrency", first.concurrency, run.concurrency))
+        pairs += _load_pairs(first, run, each=each)
         if absolute:
             keys = sorted(first.comparability.keys() | run.comparability.keys())
             pairs += [(k, first.comparability.get(k), run.comparability.get(k)) for k in keys]
@@ -182,6 +194,22 @@ def unlike(runs: Sequence[Run], *, absolute: bool) -> str | None:
             if ours != theirs:
                 return f"{key}: {ours} in {first.run_id}, {theirs} in {run.run_id}"
     return None
+
+
+def _load_pairs(first: Run, other: Run, *, each: bool) -> list[tuple[str, object, object]]:
+    if not each:
+        return [("concurrency", first.concurrency, other.concurrency)]
+    return [
+        (
+            f"{name} of an instance",
+            one(first) / max(1, len(first.instances)),
+            one(other) / max(1, len(other.instances)),
+        )
+        for name, one in (
+            ("concurrency", lambda run: run.concurrency),
+            ("sessions", lambda run: run.expectation.sessions),
+        )
+    ]
 
 
 def keys_differ(claim: Claim, runs: Sequence[Run]) -> str | None:

@@ -408,7 +408,8 @@ ASOF LEFT JOIN log_requests l
 -- ---------------------------------------------------------------- bytes of a run
 -- All byte counts of a run's measure phase, each with its reason when it is NULL.
 --   process_read_bytes          read_bytes of the engine's process tree; n is its processes.
---                               The kernel adds a reaped child's bytes to its parent.
+--                               The kernel adds a reaped child's bytes to its parent. A tree that
+--                               the site names for several instances is counted once.
 --   other_kv_device_read_bytes  of the devices other arms keep their KV on
 --   member_read_bytes           of the KV device's members by topology (md, multipath)
 --   non_kv_read_bytes           of the recorded devices that hold no KV: libraries read again
@@ -460,7 +461,11 @@ disks AS (
 processes AS (
     SELECT run_id, 'process_read_bytes' AS metric, count(*) AS n, sum(read_bytes) AS read_bytes,
            min(CASE WHEN reason IS NOT NULL THEN device || ': ' || reason END) AS reason
-    FROM reads WHERE probe = 'process' GROUP BY run_id
+    FROM (SELECT run_id, min(device) AS device, max(read_bytes) AS read_bytes,
+                 min(reason) AS reason
+          FROM reads WHERE probe = 'process'
+          GROUP BY run_id, host, regexp_replace(device, '^[^:]*:', ''))
+    GROUP BY run_id
 ),
 hits AS (
     SELECT e.run_id, 'engine_hit_bytes' AS metric, count(*) AS n,
@@ -513,13 +518,18 @@ LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';
 -- ---------------------------------------------------------------- prediction
 -- predicted_ttft p50, ns: warm TTFT p50 of the same run + planned hit bytes / bandwidth, with the
 -- serial bandwidth for arm `unpatched`, the ceiling for arms that read in parallel (`patched`,
--- `upstream-32`, and the patched tiers `array`, `local-nvme`, `pool` of R2 and R3). Bytes come
+-- `upstream-32`, the patched tiers `array`, `local-nvme`, `pool` of R2 and R3, and every patched
+-- arm of r1-scaling; its unpatched ones read serially side by side, until the ceiling). Bytes come
 -- after one another from one device, so in a burst whose KV is loaded before anything is answered
 -- every request waits for all of them. Cannot show: overlap of loading and answering.
 CREATE OR REPLACE VIEW prediction AS
 SELECT r.run_id, s.n,
-       s.value + r.expected_hit_bytes / c.bytes_per_s * 1e9 AS value,
+       s.value + r.expected_hit_bytes / CASE WHEN r.scenario = 'r1-scaling' AND c.name = 'serial'
+                                            THEN least(len(r.instances) * c.bytes_per_s,
+                                                       k.bytes_per_s)
+                                            ELSE c.bytes_per_s END * 1e9 AS value,
        CASE WHEN r.arm NOT IN ('unpatched', 'patched', 'upstream-32', 'array', 'local-nvme', 'pool')
+                 AND r.scenario <> 'r1-scaling'
             THEN 'no prediction for arm ' || r.arm
             WHEN s.value IS NULL THEN 'warm ttft: ' || s.reason
             WHEN isinf(s.value) THEN 'half of the warm requests failed'
@@ -528,7 +538,97 @@ FROM runs r
 JOIN request_statistics s ON s.run_id = r.run_id AND s.phase = 'warm' AND s.metric = 'ttft'
                          AND s.statistic = 'p50'
 JOIN calibrated c ON c.run_id = r.run_id
-                 AND c.name = CASE r.arm WHEN 'unpatched' THEN 'serial' ELSE 'ceiling' END;
+                 AND c.name = CASE WHEN r.arm = 'unpatched' OR (r.scenario = 'r1-scaling'
+                                        AND r.patch_expected = 'unpatched')
+                                   THEN 'serial' ELSE 'ceiling' END
+JOIN calibrated k ON k.run_id = r.run_id AND k.name = 'ceiling';
+
+-- ---------------------------------------------------------------- several engines on one device
+-- One row a measured run and engine instance: what it asked for, found and read.
+--   load_ns        its first request sent - its last first content: how long it waited for KV
+--   bytes_per_s    hit_bytes / load_ns: the share of the device one engine got
+-- Cannot show: which of two engines waited for the other; they share one device and one clock.
+CREATE OR REPLACE VIEW instance_reads AS
+WITH mine AS (SELECT run_id, unnest(instances) AS instance FROM runs),
+asked AS (
+    SELECT run_id, instance, count(*) AS n, count(*) FILTER (NOT ok) AS n_failed,
+           quantile_disc(CASE WHEN ok THEN CAST(ttft_ns AS DOUBLE) ELSE CAST('inf' AS DOUBLE) END,
+                         0.5) AS ttft_p50_ns,
+           max(CASE WHEN ok THEN CAST(ttft_ns AS DOUBLE) ELSE CAST('inf' AS DOUBLE) END)
+               AS ttft_max_ns,
+           max(sent_ns + ttft_ns) - min(sent_ns) AS load_ns
+    FROM request_times WHERE phase = 'measure' GROUP BY run_id, instance
+),
+found AS (
+    SELECT e.run_id, e.instance,
+           CASE WHEN count(*) = count(e.hit_tokens)
+                THEN CAST(CAST(sum(e.hit_tokens) // any_value(r.chunk_tokens) AS HUGEINT)
+                          * any_value(r.chunk_bytes) AS BIGINT) END AS hit_bytes
+    FROM engine_requests e JOIN runs r USING (run_id) WHERE e.phase = 'measure'
+    GROUP BY e.run_id, e.instance
+),
+taken AS (
+    SELECT run_id, split_part(device, ':', 1) AS instance,
+           CASE WHEN count(*) = count(read_bytes) THEN CAST(sum(read_bytes) AS BIGINT) END
+               AS process_read_bytes
+    FROM phase_reads WHERE probe = 'process' AND phase = 'measure' AND occurrence = 1
+    GROUP BY ALL
+)
+SELECT m.run_id, m.instance, coalesce(a.n, 0) AS n, a.n_failed, a.ttft_p50_ns, a.ttft_max_ns,
+       a.load_ns, f.hit_bytes, t.process_read_bytes,
+       CASE WHEN a.n_failed = 0 AND a.load_ns > 0 THEN f.hit_bytes / (a.load_ns / 1e9) END
+           AS bytes_per_s
+FROM mine m
+LEFT JOIN asked a USING (run_id, instance)
+LEFT JOIN found f USING (run_id, instance)
+LEFT JOIN taken t USING (run_id, instance);
+
+-- fairness jain: (sum of x)^2 / (n * sum of x^2) over the instances' bytes_per_s: 1 when all got
+-- the same, 1/n when one got everything (Jain, Chiu, Hawe 1984). Needs two instances.
+CREATE OR REPLACE VIEW fairness AS
+WITH rates AS (
+    SELECT run_id, count(*) AS n, count(bytes_per_s) AS known, sum(bytes_per_s) AS total,
+           sum(bytes_per_s ** 2) AS squares
+    FROM instance_reads GROUP BY run_id
+)
+SELECT run_id, n, CASE WHEN n > 1 AND known = n THEN total ** 2 / (n * squares) END AS value,
+       CASE WHEN n < 2 THEN 'one instance'
+            WHEN known < n THEN n - known || ' of ' || n || ' instances without a read rate'
+            END AS reason
+FROM rates;
+
+-- r1-scaling: a run of n instances against the run of one instance in its own block, same patch
+-- state, each instance under the same load.
+--   speedup               aggregate device_read_bandwidth (mean) / that of one instance
+--   efficiency            speedup / n
+--   predicted_speedup     min(n * one instance, device ceiling) / one instance
+--   of_predicted          speedup / predicted_speedup
+-- Cannot show: what a larger device would have given; efficiency falls by definition once one
+-- instance alone reaches the ceiling, so ceiling_fraction stands beside it.
+CREATE OR REPLACE VIEW scaling AS
+WITH cells AS (
+    SELECT r.run_id, r.campaign_id, r.block, r.patch_expected, len(r.instances) AS n_instances,
+           r.concurrency, b.value AS bytes_per_s, b.reason AS no_bandwidth,
+           c.bytes_per_s AS ceiling_bytes_per_s, c.reason AS no_ceiling
+    FROM runs r
+    JOIN bandwidth b ON b.run_id = r.run_id AND b.metric = 'device_read_bandwidth'
+                    AND b.statistic = 'mean'
+    JOIN calibrated c ON c.run_id = r.run_id AND c.name = 'ceiling'
+    WHERE r.scenario = 'r1-scaling'
+)
+SELECT m.run_id, m.n_instances, m.bytes_per_s, o.run_id AS one_run_id,
+       o.bytes_per_s AS one_bytes_per_s, m.ceiling_bytes_per_s,
+       m.bytes_per_s / o.bytes_per_s AS speedup,
+       speedup / m.n_instances AS efficiency,
+       least(m.n_instances * o.bytes_per_s, greatest(m.ceiling_bytes_per_s, o.bytes_per_s))
+           / o.bytes_per_s AS predicted_speedup,
+       speedup / predicted_speedup AS of_predicted,
+       CASE WHEN o.run_id IS NULL THEN 'no run of one instance in this block'
+            ELSE coalesce(m.no_bandwidth, o.no_bandwidth, m.no_ceiling) END AS reason
+FROM cells m
+LEFT JOIN cells o ON o.campaign_id = m.campaign_id AND o.block = m.block AND o.n_instances = 1
+                 AND o.patch_expected IS NOT DISTINCT FROM m.patch_expected
+                 AND o.concurrency * m.n_instances = m.concurrency;
 
 -- ---------------------------------------------------------------- as others compute it
 -- output_throughput_as_published, tokens/s: requests * planned output tokens / (end of the last
@@ -600,6 +700,24 @@ WITH rows AS (
            CASE WHEN reason IS NULL THEN value END AS value, 'ns' AS unit, n,
            'warm ttft p50 + planned bytes / calibrated bandwidth' AS estimator, reason
     FROM prediction
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, 'fairness' AS metric, 'jain' AS statistic, value,
+           '' AS unit, n, 'Jain index over instances' AS estimator, reason
+    FROM fairness
+    UNION ALL BY NAME
+    SELECT s.run_id, 'measure' AS phase, v.metric, '' AS statistic,
+           CASE WHEN s.reason IS NULL THEN
+                CASE v.metric WHEN 'scaling_speedup' THEN s.speedup
+                              WHEN 'scaling_efficiency' THEN s.efficiency
+                              WHEN 'predicted_scaling_speedup' THEN s.predicted_speedup
+                              ELSE s.of_predicted END END AS value,
+           CASE WHEN v.metric = 'scaling_efficiency' THEN '' ELSE 'x' END AS unit,
+           s.n_instances AS n, v.estimator, s.reason
+    FROM scaling s CROSS JOIN (VALUES
+        ('scaling_speedup', 'aggregate bandwidth / that of one instance'),
+        ('scaling_efficiency', 'speedup / instances'),
+        ('predicted_scaling_speedup', 'min(n * one instance, ceiling) / one instance'),
+        ('scaling_of_predicted', 'speedup / predicted speedup')) v(metric, estimator)
 )
 SELECT m.run_id, r.campaign_id, r.scenario, r.arm, r.level, r.block, m.phase, m.metric,
        m.statistic, m.value, m.unit, m.n, m.estimator, m.reason

@@ -35,6 +35,7 @@ _SETTLED = (
     "engine_requests",
     "patch_reads",
     "metrics",
+    "instance_reads",
 )
 
 

@@ -1,9 +1,10 @@
 """The certificate: every rule with its stable id, in the order it is printed.
 
 C1-C11 prove the cold read, or for a recompute arm that there was none. E1 and E2 are the engine's
-soundness, Q1-Q3 the quality of the run, G1 its GPU memory, N1 and N2 the negative controls. An id
-is never reused for another meaning. A rule that a run gives no subject (C7 without a recompute arm,
-C9 without a link, G1 without a GPU) says so: it is neither held nor an objection.
+soundness, Q1-Q3 the quality of the run, G1 its GPU memory, S1 the shares of several engines, N1 and
+N2 the negative controls. An id is never reused for another meaning. A rule that a run gives no
+subject (C7 without a recompute arm, C9 without a link, G1 without a GPU) says so: it is neither
+held nor an objection.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from r8.forensics import (
     counters,
     engine,
     hits,
+    instances,
     link,
     patch,
     placement,
@@ -199,6 +201,19 @@ RULES: tuple[Rule, ...] = (
         threshold=f"at most the larger of {surroundings.RESIDUE_SHARE_MAX:.0%} of a card and "
         f"{mib(surroundings.RESIDUE_FLOOR_BYTES):.0f} MiB (an idle card shows 0.3 GB)",
         checks=surroundings.no_residue,
+    ),
+    Rule(
+        rule_id="S1",
+        title="every engine read its own share",
+        reason="Engines on one device may serve each other, or one may starve: their sum is right "
+        "and their rates are not.",
+        inputs="view instance_reads: requests, hit bytes by lookup lines, read_bytes of each "
+        "instance's process tree; metric device_read_bytes",
+        threshold="requests and hits exactly the share; process bytes from "
+        f"{1 - balance.BALANCE_TOLERANCE:.2f} of it to the larger of "
+        f"{balance.BALANCE_TOLERANCE:.0%} and {mib(balance.PROCESS_EXCESS_BYTES):.0f} MiB above "
+        f"it; the sum within {balance.BALANCE_TOLERANCE:.0%} of the device",
+        checks=instances.every_instance_read_its_own,
     ),
     Rule(
         rule_id="N1",

@@ -12,7 +12,7 @@ from r8.lab.cell import CellContext, run_cell
 from r8.lab.ground import Ground, prepare
 from r8.lab.hosts import KvDirectory
 from r8.lab.life import Life, Setting
-from r8.lab.plan import check_lives, places
+from r8.lab.plan import check_lives, places, plan_for
 from r8.lab.progress import Progress
 from r8.lab.trees import Trees
 
@@ -151,7 +151,7 @@ class Campaign:
         kv_path = str(self.ground.kv_root(arm.device) / f"r8-{run_id}")
         setting = make_setting(
             self.ground,
-            self.plan,
+            plan_for(self.plan, arm),
             arm,
             keeper=self.keeper,
             home=self.folder / f"{run_id}{matrix.LIFE_SUFFIX}",

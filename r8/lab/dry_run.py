@@ -17,7 +17,7 @@ from r8.lab.device_calibration import fio_words
 from r8.lab.ground import imagined
 from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
-from r8.lab.plan import check_lives
+from r8.lab.plan import check_lives, plan_for
 from r8.lab.trees import Trees
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def _calibration(ground: Ground, matrix: Matrix, device: str, block: int) -> Ite
 
 def _life(ground: Ground, matrix: Matrix, cells: list[Place], folder: Path) -> Iterator[str]:
     site, first = ground.site, cells[0]
-    plan, arm = site.scenarios[matrix.scenario], site.arms[first.arm]
+    arm = site.arms[first.arm]
+    plan = plan_for(site.scenarios[matrix.scenario], arm)
     run_id = f"{matrix.campaign_id}-{first.name}"
     setting = make_setting(
         ground,

@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from r8.errors import SiteError
 
 if TYPE_CHECKING:
@@ -94,6 +96,11 @@ class Place:
         return f"b{self.block}-{self.arm}-c{self.concurrency}"
 
 
+def plan_for(plan: Plan, arm: Arm) -> Plan:
+    """The plan as one arm runs it: on the instances the arm names, or on all of them."""
+    return msgspec.structs.replace(plan, instances=arm.instances) if arm.instances else plan
+
+
 def levels_of(plan: Plan, arm: str) -> tuple[int, ...]:
     """The levels one arm is run at, lowest first."""
     return tuple(sorted(plan.levels.get(arm, plan.concurrency)))
@@ -115,7 +122,7 @@ def check_lives(arm_names: Sequence[str], arms: Mapping[str, Arm], where: str) -
 
     """
     for life, members in lives_of(arm_names, arms).items():
-        for key in ("device", "patch", "lmcache", "kv", "env", "extra_config"):
+        for key in ("device", "patch", "lmcache", "kv", "env", "extra_config", "instances"):
             if len({repr(getattr(arms[name], key)) for name in members}) > 1:
                 raise SiteError(
                     f"arms {', '.join(members)} share the life {life} and differ in {key}",
@@ -138,7 +145,9 @@ def places(
 
     """
     lives = lives_of(arm_names, arms)
-    cells = {life: _cells(plan, members) for life, members in lives.items()}
+    cells = {
+        life: _cells(plan_for(plan, arms[members[0]]), members) for life, members in lives.items()
+    }
     return [
         Place(
             block=step.block,

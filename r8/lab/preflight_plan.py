@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.lab.check import Check
-from r8.lab.plan import levels_of, life_sessions, lives_of
+from r8.lab.plan import levels_of, life_sessions, lives_of, plan_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,10 @@ def pool_bytes(site: Site, plan: Plan, device: str) -> int:
         for members in lives_of(arms, site.arms).values()
         if site.arms[members[0]].kv != "none"
     ]
-    measured = max((life_sessions(plan, members) for members in lives), default=0)
+    measured = max(
+        (life_sessions(plan_for(plan, site.arms[members[0]]), members) for members in lives),
+        default=0,
+    )
     flushed = plan.flush_sessions * len(plan.instances) if lives else 0
     return (measured + flushed) * plan.prompt_tokens * plan.bytes_per_token
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from r8 import __version__
 from r8.errors import SiteError
 from r8.lab import commands
+from r8.lab.plan import plan_for
 from r8.lab.recording import host_facts
 from r8.model import Basis, Expectation, PatchState, Run
 from r8.schema import SCHEMA_VERSION
@@ -78,7 +79,7 @@ def describe(  # noqa: PLR0913 - a record of many parts, each from another place
 ) -> Run:
     """The provenance of one cell in one block; `ids` are campaign and run."""
     arm: Arm = loaded.site.arms[place.arm]
-    plan = loaded.site.scenarios[scenario]
+    plan = plan_for(loaded.site.scenarios[scenario], arm)
     return Run(
         schema_version=SCHEMA_VERSION,
         run_id=ids[1],

@@ -92,6 +92,7 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     # Whose sessions an instance measures: those it populated, or those of the next instance.
     reads: Literal["own", "other"] = "own"
     file_header_bytes: int = 0  # what the tier writes before the KV bytes of each file
+    instances: tuple[str, ...] = ()  # of the plan's; empty: all of them
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -252,6 +253,11 @@ def _check_names(site: Site, path: Path) -> None:
         for one in site.instances
     ]
     wanted += [(f"arms.{name}.device", arm.device, devices) for name, arm in site.arms.items()]
+    wanted += [
+        (f"arms.{name}.instances", one, instances)
+        for name, arm in site.arms.items()
+        for one in arm.instances
+    ]
     for name, plan in site.scenarios.items():
         arms = (*plan.arms, *plan.other_arms)
         wanted += [(f"scenarios.{name}.levels", arm, set(arms)) for arm in plan.levels]
