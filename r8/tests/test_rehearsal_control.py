@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.lab.rehearsal.control import Control, Plant, serve
-from r8.lab.rehearsal.faults import DELAY, EIO, SHORT, Fault, Faults
+from r8.lab.rehearsal.faults import DELAY, EIO, FSYNC, SHORT, WRITE, Fault, Faults
 from r8.lab.rehearsal.shape import Shape
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def test_counters_count_and_begin_again(control: Control, plant: Plant) -> None:
         "read_bytes": 8192,
         "writes": 1,
         "write_bytes": 10,
+        "fsyncs": 0,
         "in_flight": 1,
         "max_in_flight": 2,
         "faults": 1,
@@ -109,7 +110,25 @@ def test_a_fault_on_another_file_does_not_count_this_files_reads() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [{"kind": "gremlin"}, {"kind": EIO, "every": 0}])
+def test_a_fault_on_writes_or_flushes_meets_no_read() -> None:
+    faults = Faults()
+    faults.add(Fault(kind=EIO, on=WRITE, offset=100, length=50))
+    faults.add(Fault(kind=EIO, on=FSYNC))
+    assert not faults.due("/image", 10, 120)
+    assert [one.on for one in faults.due("/image", 10, 120, WRITE)] == [WRITE]
+    assert not faults.due("/image", 10, 200, WRITE)
+    assert [one.on for one in faults.due("/image", 0, 0, FSYNC)] == [FSYNC]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "gremlin"},
+        {"kind": EIO, "every": 0},
+        {"kind": EIO, "on": "rename"},
+        {"kind": SHORT, "on": WRITE},
+    ],
+)
 def test_a_fault_that_could_never_happen_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"fault|count"):
         Fault(**wrong)  # type: ignore[arg-type]

@@ -94,7 +94,7 @@ class Control:
         self._order({"op": "clear"})
 
     def counters(self) -> dict[str, int]:
-        """reads, read_bytes, writes, write_bytes, in_flight, max_in_flight, faults, max_late_ns."""
+        """reads, writes, their bytes, fsyncs, in_flight, max_in_flight, faults, max_late_ns."""
         return dict(self._order({"op": "counters"})["counters"])
 
     def reset_counters(self) -> None:

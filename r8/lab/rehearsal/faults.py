@@ -10,19 +10,22 @@ EIO = "eio"
 SHORT = "short"
 DELAY = "delay"
 KINDS = frozenset({EIO, SHORT, DELAY})
+READ, WRITE, FSYNC = "read", "write", "fsync"
+OPERATIONS = frozenset({READ, WRITE, FSYNC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault, for every read that matches all of its conditions.
+    """One fault, for every operation that matches all of its conditions.
 
-    `path` as the mount shows it (`/image`), None for any; bytes [offset, offset + length), None
-    for any; every n-th matching read, 1 for each; `count` times in all, None without end. `short`
+    `on` names the operation: `read`, `write`, or `fsync`, which has no bytes of its own. `path` as the mount shows it (`/image`), None for any; bytes [offset, offset + length), None
+    for any; every n-th matching one, 1 for each; `count` times in all, None without end. `short`
     returns `keep_bytes` only, `delay` adds `delay_ns`. Beneath a loop device the kernel itself
     repeats a short read, so there it is seen by the device and not by the reader of a file.
     """
 
     kind: str
+    on: str = READ
     path: str | None = None
     offset: int = 0
     length: int | None = None
@@ -35,20 +38,26 @@ class Fault:
         """Refuse a fault that could never happen."""
         if self.kind not in KINDS:
             raise ValueError(f"unknown fault {self.kind!r}, known are {sorted(KINDS)}")
+        if self.on not in OPERATIONS:
+            raise ValueError(f"a fault cannot be on {self.on!r}, but on {sorted(OPERATIONS)}")
+        if self.kind == SHORT and self.on != READ:
+            raise ValueError("the fault `short` is one of reads")
         if self.every < 1 or (self.count is not None and self.count < 1):
             raise ValueError("`every` and `count` count from 1")
 
-    def touches(self, path: str, size: int, offset: int) -> bool:
-        """Whether a read of `size` bytes at `offset` meets the fault's file and bytes."""
-        if self.path is not None and self.path != path:
+    def touches(self, path: str, size: int, offset: int, on: str = READ) -> bool:
+        """Whether an operation on `size` bytes at `offset` meets the fault's file and bytes."""
+        if self.on != on or (self.path is not None and self.path != path):
             return False
+        if on == FSYNC:
+            return True
         ends_before = offset + size <= self.offset
         begins_after = self.length is not None and offset >= self.offset + self.length
         return not (ends_before or begins_after)
 
 
 class Faults:
-    """The faults in force; `due` is asked once a read."""
+    """The faults in force; `due` is asked once an operation."""
 
     def __init__(self) -> None:
         """None at first."""
@@ -72,15 +81,15 @@ class Faults:
             self._faults.clear()
             self._met.clear()
 
-    def due(self, path: str, size: int, offset: int) -> list[Fault]:
-        """The faults this read suffers."""
+    def due(self, path: str, size: int, offset: int, on: str = READ) -> list[Fault]:
+        """The faults this operation suffers."""
         if not self._faults:
             return []
         with self._guard:
             return [
                 fault
                 for number, fault in self._faults.items()
-                if fault.touches(path, size, offset) and self._meets(number, fault)
+                if fault.touches(path, size, offset, on) and self._meets(number, fault)
             ]
 
     def _meets(self, number: int, fault: Fault) -> bool:
@@ -95,6 +104,7 @@ class _Totals:
     read_bytes: int = 0
     writes: int = 0
     write_bytes: int = 0
+    fsyncs: int = 0
     in_flight: int = 0
     max_in_flight: int = 0
     faults: int = 0
@@ -131,6 +141,16 @@ class Counters:
         with self._guard:
             self._totals.writes += 1
             self._totals.write_bytes += size
+
+    def synced(self) -> None:
+        """A flush was asked for."""
+        with self._guard:
+            self._totals.fsyncs += 1
+
+    def failed(self, faults: int) -> None:
+        """A write or a flush was refused, or held up."""
+        with self._guard:
+            self._totals.faults += faults
 
     def snapshot(self) -> dict[str, Any]:
         """The totals by name."""

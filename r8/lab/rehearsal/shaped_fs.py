@@ -23,7 +23,7 @@ from typing import Any
 import mfusepy as fuse
 
 from r8.lab.rehearsal.control import Plant, serve
-from r8.lab.rehearsal.faults import DELAY, EIO, SHORT
+from r8.lab.rehearsal.faults import DELAY, EIO, FSYNC, SHORT, WRITE, Fault
 from r8.lab.rehearsal.shape import Shape
 
 IMAGE = "image"
@@ -75,18 +75,35 @@ class ShapedOperations(fuse.Operations):  # type: ignore[misc]  # mfusepy is ski
         finally:
             plant.counters.read_ends(max(0, time.monotonic_ns() - due_ns), len(faults))
 
-    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:  # noqa: ARG002
-        """All of the bytes, paced when the shape says so."""
-        due_ns = self._plant.writing.admit(len(data), time.monotonic_ns())
+    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
+        """All of the bytes, paced when the shape says so; a refused write leaves none."""
+        plant = self._plant
+        due_ns = plant.writing.admit(len(data), time.monotonic_ns())
+        faults = plant.faults.due(path, len(data), offset, WRITE)
+        self._suffer(faults, due_ns)
         written = os.pwrite(fh, data, offset)
-        _sleep_until(due_ns)
-        self._plant.counters.wrote(written)
+        plant.counters.wrote(written)
         return written
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:  # noqa: ARG002
-        """Make it durable in the backing."""
+        """Make it durable in the backing.
+
+        A write is answered when the line has carried it, so what a caller may flush has left the
+        line already: only the backing is left to be asked.
+        """
+        faults = self._plant.faults.due(path, 0, 0, FSYNC)
+        self._plant.counters.synced()
+        self._suffer(faults, time.monotonic_ns())
         os.fsync(fh)
         return 0
+
+    def _suffer(self, faults: list[Fault], due_ns: int) -> None:
+        """Wait for the line and for every delay; raise what a fault says."""
+        _sleep_until(due_ns + sum(one.delay_ns for one in faults if one.kind == DELAY))
+        if faults:
+            self._plant.counters.failed(len(faults))
+        if any(one.kind == EIO for one in faults):
+            raise fuse.FuseOSError(errno.EIO)
 
     def flush(self, path: str, fh: int) -> int:  # noqa: ARG002
         """Nothing is held back."""
