@@ -18,10 +18,11 @@ OPERATIONS = frozenset({READ, WRITE, FSYNC})
 class Fault:
     """One fault, for every operation that matches all of its conditions.
 
-    `on` names the operation: `read`, `write`, or `fsync`, which has no bytes of its own. `path` as the mount shows it (`/image`), None for any; bytes [offset, offset + length), None
-    for any; every n-th matching one, 1 for each; `count` times in all, None without end. `short`
-    returns `keep_bytes` only, `delay` adds `delay_ns`. Beneath a loop device the kernel itself
-    repeats a short read, so there it is seen by the device and not by the reader of a file.
+    `on` names the operation: `read`, `write`, or `fsync`, which has no bytes of its own. `path` as
+    the mount shows it (`/image`), None for any; bytes [offset, offset + length), None for any;
+    every n-th matching one, 1 for each; `count` times in all, None without end. `short` returns
+    `keep_bytes` only, `delay` adds `delay_ns`. Beneath a loop device the kernel itself repeats a
+    short read, so there it is seen by the device and not by the reader of a file.
     """
 
     kind: str

@@ -11,7 +11,8 @@ Orders, by their key `do`:
 A checkpoint is written into `<directory>.partial`. Every rank writes its files there, flushes each
 and its directory; rank 0 waits until all ranks did, flushes the directory, renames it and flushes
 its parent. So a checkpoint has its name only when all of it is on the device. A rank that fails
-says so to the others; one that is killed is missed by its process. The protocol is `r8/lab/crew.py`.
+says so to the others; one that is killed is missed by its process. The protocol is that of
+`r8/lab/crew.py`.
 """
 
 from __future__ import annotations
