@@ -199,16 +199,11 @@ def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> str | 
 def _load_pairs(first: Run, other: Run, *, each: bool) -> list[tuple[str, object, object]]:
     if not each:
         return [("concurrency", first.concurrency, other.concurrency)]
+    ours, theirs = max(1, len(first.instances)), max(1, len(other.instances))
+    sessions = first.expectation.sessions / ours, other.expectation.sessions / theirs
     return [
-        (
-            f"{name} of an instance",
-            one(first) / max(1, len(first.instances)),
-            one(other) / max(1, len(other.instances)),
-        )
-        for name, one in (
-            ("concurrency", lambda run: run.concurrency),
-            ("sessions", lambda run: run.expectation.sessions),
-        )
+        ("concurrency of an instance", first.concurrency / ours, other.concurrency / theirs),
+        ("sessions of an instance", *sessions),
     ]
 
 

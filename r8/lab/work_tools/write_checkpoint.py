@@ -47,7 +47,8 @@ class RankError(Exception):
 def make_tensors(order: dict[str, Any]) -> Tensors:
     """Random half-precision weights of this rank alone, `bytes` in all."""
     source = np.random.default_rng([int(order["seed"]), int(order["rank"])])
-    left, found = int(order["bytes"]), {}
+    left = int(order["bytes"])
+    found: Tensors = {}
     while left > 0:
         size = min(left, int(order["tensor_bytes"]))
         halves = source.integers(0, 1 << 16, size=size // _HALF_BYTES, dtype=np.uint16)
