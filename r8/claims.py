@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from r8.errors import UsageError
 from r8.model import Claim
@@ -64,7 +67,7 @@ def load_claims(scenario: str | None = None) -> tuple[Claim, ...]:
 
     """
     ledger = published_path("figures.csv")
-    figures = load_figures(ledger)
+    figures = _with_unit_bases(load_figures(ledger), ledger.with_suffix(".parquet"))
     files = sorted(ledger.parent.glob("claims-*.toml"))
     claims = [claim for path in files for claim in read_claims(path, figures)]
     _refuse_duplicates(claims, str(ledger.parent))
@@ -97,6 +100,28 @@ def load_figures(path: Path) -> dict[str, dict[str, str]]:
     return figures
 
 
+def _with_unit_bases(figures: dict[str, dict[str, str]], ledger: Path) -> dict[str, dict[str, str]]:
+    """Figures with the bytes of their GB, from the one place that settles it: the ledger.
+
+    Raises:
+        UsageError: the ledger's table cannot be read.
+
+    """
+    try:
+        table = pq.read_table(ledger, columns=["figure_id", "unit_base"]).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(
+            f"the ledger's table cannot be read: {error}",
+            where=str(ledger),
+            next_step="make it again: python -m r8.audit_files --write",
+        ) from error
+    bases = {row["figure_id"]: row["unit_base"] for row in table if row["unit_base"] is not None}
+    return {
+        name: row | ({"unit_base": str(bases[name])} if name in bases else {})
+        for name, row in figures.items()
+    }
+
+
 def read_claims(path: Path, figures: dict[str, dict[str, str]]) -> tuple[Claim, ...]:
     """Claims of one TOML file, checked against the published figures.
 
@@ -115,7 +140,7 @@ def read_claims(path: Path, figures: dict[str, dict[str, str]]) -> tuple[Claim, 
     for claim in claims:
         _check_figures(path, claim, figures)
     _refuse_duplicates(claims, str(path))
-    return tuple(claims)
+    return tuple(_with_base(claim, figures) for claim in claims)
 
 
 def _check_document(path: Path, document: dict[str, Any]) -> None:
@@ -186,6 +211,14 @@ def _check_figures(path: Path, claim: Claim, figures: dict[str, dict[str, str]])
             f"{claim.claim_id}: {claim.low} {claim.unit} is not the figure's "
             f"{figure['value']} {figure['unit']}",
         )
+
+
+def _with_base(claim: Claim, figures: dict[str, dict[str, str]]) -> Claim:
+    """A published claim in its figure's own GB."""
+    if not is_published(claim):
+        return claim
+    base = figures[claim.figure_ids[0]].get("unit_base")
+    return claim if base is None else replace(claim, unit_base=int(base))
 
 
 def _refuse_duplicates(claims: list[Claim], where: str) -> None:

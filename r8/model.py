@@ -227,6 +227,7 @@ class Claim:
     statistic: str = "p50"  # the estimator belongs to the claim
     min_blocks: int = 2  # fewer are no look at all
     looks: int = 1  # looks the plan allows; they share the error rate
+    unit_base: int | None = None  # bytes of the unit's GB, from the ledger; None: decimal, or none
 
     def __post_init__(self) -> None:
         """Refuse a claim whose kind has no judge."""

@@ -28,9 +28,9 @@ def ns_from_s(duration_s: float) -> int:
     return round(duration_s * NS_PER_S)
 
 
-def gb_per_s(rate_bytes_per_s: float) -> float:
-    """Decimal gigabytes per second."""
-    return rate_bytes_per_s / BYTES_PER_GB
+def gb_per_s(rate_bytes_per_s: float, gb_bytes: int = BYTES_PER_GB) -> float:
+    """Gigabytes per second: decimal ones, or those a page prints (`unit_base` of the ledger)."""
+    return rate_bytes_per_s / gb_bytes
 
 
 def mb_per_s(rate_bytes_per_s: float) -> float:

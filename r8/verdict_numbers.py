@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from r8.claims import is_published
 from r8.intervals import Interval, alpha_per_look, geometric_mean, log_interval, welch_interval
-from r8.units import gb_per_s, ms_from_ns, s_from_ns
+from r8.units import BYTES_PER_GB, gb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,6 @@ ONE_SIDED = frozenset({"at-least", "prediction"})
 PER_CENT = "%"
 _CONVERSIONS: dict[tuple[str, str], Callable[[float], float]] = {
     ("ns", "s"): s_from_ns,
-    ("bytes/s", "GB/s"): gb_per_s,
     ("ns", "ms"): ms_from_ns,
     ("tokens/s", "tok/s"): float,  # as the reports print it
 }
@@ -117,6 +116,9 @@ def _block_value(session: Session, claim: Claim, block: Block) -> float:
     value, unit = _number(session, block.numerator, claim.metric, claim.statistic)
     if unit == claim.unit:
         return value
+    if (unit, claim.unit) == ("bytes/s", "GB/s"):
+        # A page's own GB where the ledger settled it: `r8 diff` divides by the same.
+        return gb_per_s(value, claim.unit_base or BYTES_PER_GB)
     if (unit, claim.unit) not in _CONVERSIONS:
         raise _MissingNumberError(f"{claim.metric} is in {unit!r}, the claim in {claim.unit!r}")
     return _CONVERSIONS[unit, claim.unit](value)

@@ -10,12 +10,13 @@ SET VARIABLE r8_figures = coalesce(
 CREATE OR REPLACE VIEW figures AS SELECT * FROM read_parquet(getvariable('r8_figures'));
 
 -- A figure and a run that measures what it states: same scenario and level, the arm and metric the
--- ledger names. `measured` is in the figure's unit; ratios of two arms are in figure_ratios.
+-- ledger names. `measured` is in the figure's own unit, its GB as `unit_base` says; ratios of two arms are in figure_ratios.
 CREATE OR REPLACE VIEW figure_runs AS
 SELECT f.figure_id, f.as_printed, f.unit, f.value AS published, m.run_id, m.campaign_id, m.arm,
        m.level, m.block, r.basis, m.metric, m.statistic,
        m.value / CASE f.unit WHEN 's' THEN 1e9 WHEN 'ms' THEN 1e6
-                             WHEN 'GB/s' THEN 1e9 WHEN 'MB/s' THEN 1e6 ELSE 1 END AS measured,
+                             WHEN 'GB/s' THEN coalesce(f.unit_base, 1e9)
+                             WHEN 'MB/s' THEN 1e6 ELSE 1 END AS measured,
        measured / f.value AS measured_by_published
 FROM figures f
 JOIN metrics m ON m.scenario = f.measured_by AND m.metric = f.measured_metric

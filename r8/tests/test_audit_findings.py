@@ -180,8 +180,9 @@ def test_sizes_need_a_gb_of_1024_cubed(figure: str, size: int, printed: float) -
 
 def test_iostat_gigabytes_are_2_4_per_cent_larger() -> None:
     found = one("A5", "r1.patch.bw.before")
-    # R1's pair, then peak and busy mean of two arms at three levels of R2.
-    assert int(found.facts["count"]) == len(found.figures) == 2 + 2 * 2 * 3
+    # R1's pair, then peak and busy mean: two arms at three levels of R2, and of R3 and its earlier
+    # reports three arms at two levels and fs-cross at one.
+    assert int(found.facts["count"]) == len(found.figures) == 2 + 2 * (2 * 3 + 2 * (3 * 2 + 1))
     assert found.facts["share"] == "2.40%"
     assert ends(found.facts["decimal"]) == pytest.approx((0.975 * 1.024, 0.985 * 1.024), abs=1e-4)
 
