@@ -24,6 +24,24 @@ FATAL_TEXTS = (
     "Timeout occurred for rank 0, recreating all sockets",
 )
 
+# A load of KV that failed or was given up. The engine goes on: the request waited for nothing, or
+# its tokens were computed after all.
+TROUBLE_TEXTS = (
+    "blocking timeout, trigger cancel",
+    "batched_async_contains timed out",
+    "batched_get_non_blocking timed out",
+    "Failed to allocate memory during remote receive",
+    "No memory for chunk",  # the patch's own
+    "is in the storage, but it can't be retrieved",
+    "retrieved tokens is less than the expected number",
+    "due to KV load failure",
+)
+# A buffer refused by a full tier. One a chunk is usual: refused, evicted, granted.
+REFUSED_TEXTS = (
+    "Failed to allocate memory block of size",
+    "No eviction candidates found in local cpu backend",
+)
+
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _LOOKUP = re.compile(
     r"Reqid: (?P<request>\S+), Total tokens (?P<total>\d+), "
@@ -106,14 +124,18 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Row]], ...] = (
 )
 
 
+_KINDS = (("fatal", FATAL_TEXTS), ("trouble", TROUBLE_TEXTS), ("alloc_failed", REFUSED_TEXTS))
+
+
 def parse_line(raw: bytes) -> Row | None:
     """The facts of one log line (`kind`, its columns, `text`); None for a line without any.
 
     Colour codes are removed; bytes that are not UTF-8 appear escaped in `text`.
     """
     text = _ANSI.sub("", raw.decode("utf-8", errors="backslashreplace")).rstrip("\r\n")
-    if any(fatal in text for fatal in FATAL_TEXTS):
-        return {"kind": "fatal", "text": text}
+    for kind, texts in _KINDS:
+        if any(one in text for one in texts):
+            return {"kind": kind, "text": text}
     for pattern, facts in _FORMS:
         match = pattern.search(text)
         if match is not None:

@@ -175,7 +175,7 @@ ENGINE_LOG = Table(
             "kind",
             "string",
             "",
-            "lookup, retrieved, stored, patch_loaded, patch_read or fatal",
+            "lookup, retrieved, stored, patch_loaded, patch_read, fatal, trouble or alloc_failed",
             nullable=False,
         ),
         Column("server_request_id", "string", "", "vLLM's request id"),

@@ -521,7 +521,8 @@ LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';
 -- `upstream-32`, the patched tiers `array`, `local-nvme`, `pool` of R2 and R3, and every patched
 -- arm of r1-scaling; its unpatched ones read serially side by side, until the ceiling). Bytes come
 -- after one another from one device, so in a burst whose KV is loaded before anything is answered
--- every request waits for all of them. Cannot show: overlap of loading and answering.
+-- every request waits for all of them. Any failed warm request voids it: the others were warm beside
+-- fewer neighbours. Cannot show: overlap of loading and answering.
 CREATE OR REPLACE VIEW prediction AS
 SELECT r.run_id, s.n,
        s.value + r.expected_hit_bytes / CASE WHEN r.scenario = 'r1-scaling' AND c.name = 'serial'
@@ -532,9 +533,13 @@ SELECT r.run_id, s.n,
                  AND r.scenario <> 'r1-scaling'
             THEN 'no prediction for arm ' || r.arm
             WHEN s.value IS NULL THEN 'warm ttft: ' || s.reason
-            WHEN isinf(s.value) THEN 'half of the warm requests failed'
+            WHEN w.n_failed > 0 THEN w.n_failed || ' of ' || w.n || ' warm requests failed'
             ELSE c.reason END AS reason
 FROM runs r
+LEFT JOIN (
+    SELECT run_id, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed
+    FROM requests WHERE phase = 'warm' GROUP BY run_id
+) w ON w.run_id = r.run_id
 JOIN request_statistics s ON s.run_id = r.run_id AND s.phase = 'warm' AND s.metric = 'ttft'
                          AND s.statistic = 'p50'
 JOIN calibrated c ON c.run_id = r.run_id

@@ -1,6 +1,6 @@
 """The certificate: every rule with its stable id, in the order it is printed.
 
-C1-C11 prove the cold read, or for a recompute arm that there was none. E1 and E2 are the engine's
+C1-C11 prove the cold read, or for a recompute arm that there was none. E1-E3 are the engine's
 soundness, Q1-Q3 the quality of the run, G1 its GPU memory, S1 the shares of several engines, N1 and
 N2 the negative controls. An id is never reused for another meaning. A rule that a run gives no
 subject (C7 without a recompute arm, C9 without a link, G1 without a GPU) says so: it is neither
@@ -24,6 +24,7 @@ from r8.forensics import (
     placement,
     recompute,
     surroundings,
+    trouble,
 )
 from r8.forensics.rule import Rule
 from r8.units import mib, s_from_ns
@@ -170,6 +171,18 @@ RULES: tuple[Rule, ...] = (
         of_kv=True,
     ),
     Rule(
+        rule_id="E3",
+        title="no KV load of the engine failed or timed out",
+        reason="A load without a buffer waits a minute, is given up, and the engine goes on: only "
+        "its log says why a request was slow, or was computed after all.",
+        inputs="engine_log lines of kind trouble and alloc_failed, each instance, its whole life",
+        threshold="no line of trouble; between two loads or stores at most "
+        f"{trouble.REFUSALS_A_CHUNK} refused buffers a chunk of a session and rank (one is usual: "
+        "a full tier refuses, evicts and grants)",
+        checks=trouble.no_load_failed,
+        of_kv=True,
+    ),
+    Rule(
         rule_id="Q1",
         title="every planned request was answered in full",
         reason="Dropping failures flatters every percentile.",
@@ -221,7 +234,9 @@ RULES: tuple[Rule, ...] = (
         reason="A certificate that cannot say no says nothing.",
         inputs="the warm read (control `warm_read`, else phase warm): retrieved tokens, residency "
         "before it, disk `read_sectors` over it",
-        threshold="files above C3's limit resident and as many bytes as were hit; device bytes "
+        threshold="files above C3's limit resident; bytes in the page cache and bytes read again "
+        f"together as many as were hit, within {balance.BALANCE_TOLERANCE:.0%} (a machine short of "
+        "memory gives up some of its page cache in between); device bytes "
         f"below {1 - balance.BALANCE_TOLERANCE:.2f} of the hits. One run of a block that shows it "
         "speaks for the block; an O_DIRECT arm cannot",
         checks=controls.warm_read_is_refused,

@@ -17,6 +17,7 @@ from r8.lab.device_calibration import fio_words
 from r8.lab.ground import imagined
 from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
+from r8.lab.phases import FLUSH_AGAIN
 from r8.lab.plan import check_lives, plan_for
 from r8.lab.trees import Trees
 
@@ -182,7 +183,7 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
         yield _client(phase, partial)
     if kv is not None:
         yield from _residency(kv, "after_measure", partial)
-        for phase in ("warm", "control"):
+        for phase in (FLUSH_AGAIN, "warm", "control"):
             yield _client(phase, partial)
 
 

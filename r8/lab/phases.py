@@ -23,6 +23,7 @@ from r8.model import Phase
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from r8.lab.hosts import KvDirectory
     from r8.lab.life import Life
     from r8.lab.plan import Place
     from r8.lab.recording import Recording
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 SETTLE_S = 1.5
 # Writes count as over when the KV directory has not changed for this long after a sync.
 QUIET_S = 2.0
+# What an engine does late after its last answer is over when a burst begins: a burst waits SETTLE_S
+# for the probes as well, and both waits are one.
+LATE_S = QUIET_S - SETTLE_S
+# The second time a life's flushing sessions are asked for: its plan is kept beside the first one's.
+FLUSH_AGAIN = "flush-again"
 DURABLE_TIMEOUT_S = 600.0
 DURABLE_LOOK_S = 0.5
 BURSTS = frozenset({Phase.MEASURE, Phase.WARM})
@@ -119,7 +125,9 @@ def record_config(stage: Stage) -> None:
             )
 
 
-def load(stage: Stage, phase: Phase, sessions: Sequence[Sequence[int]]) -> None:
+def load(
+    stage: Stage, phase: Phase, sessions: Sequence[Sequence[int]], plan_name: str | None = None
+) -> None:
     """Run one phase of load between its two marks, on every instance at the same time."""
     burst = phase in BURSTS
     plan, life = stage.plan, stage.life
@@ -138,7 +146,7 @@ def load(stage: Stage, phase: Phase, sessions: Sequence[Sequence[int]]) -> None:
     waves = max(-(-len(mine) // each) for mine in sessions)
     clients.run_load(
         stage.recording,
-        phase,
+        plan_name or phase,
         _load_plan(stage, phase, sessions, each * count),
         timeout_s=plan.request_timeout_s * waves + 60,
     )
@@ -199,34 +207,47 @@ def make_durable(stage: Stage) -> None:
     setting.say("waiting until the KV is durable")
     chunks = len(stage.life.stored) * stage.chunks_per_session
     expected = chunks * stage.plan.ranks
-    deadline = time.monotonic() + DURABLE_TIMEOUT_S
-    state, since = kv.state(), time.monotonic()
-    while time.monotonic() < deadline:
-        time.sleep(min(DURABLE_LOOK_S, QUIET_S))
-        now = kv.state()
-        if now != state:
-            state, since = now, time.monotonic()
-        elif time.monotonic() - since >= QUIET_S and (now[0] >= expected or not now[0]):
-            break
-        stage.life.require_alive()
-    kv.sync()
-    time.sleep(QUIET_S)
-    after = kv.state()
+    state, quiet_s = _written(stage, kv, expected)
     stage.recording.event(
         "durable",
-        files=after[0],
-        bytes=after[1],
+        files=state[0],
+        bytes=state[1],
         expected_files=expected,
         expected_bytes=chunks * stage.recording.run.expectation.chunk_bytes
         + expected * stage.arm.file_header_bytes,
-        quiet_ns=round(QUIET_S * 1e9) if after == state else 0,
+        quiet_ns=round(quiet_s * 1e9),
     )
-    if not after[0]:
+    if not state[0]:
         raise EngineError(
             f"the pool {kv.path} is empty after populating {len(stage.life.stored)} sessions",
             where=f"instances {', '.join(stage.plan.instances)}",
             next_step="look in the engine log for LMCache's Stored lines and its disk settings",
         )
+
+
+def _written(stage: Stage, kv: KvDirectory, expected: int) -> tuple[tuple[int, int], float]:
+    """Files and bytes of the pool, and for how many seconds after a sync it has not changed.
+
+    Without the files expected, or with a pool that never rests, it gives up at the timeout: the
+    interval is then shorter than asked for, or 0, and rule C2 says so.
+    """
+    deadline = time.monotonic() + DURABLE_TIMEOUT_S
+    state, since, synced = kv.state(), time.monotonic(), False
+    while time.monotonic() < deadline:
+        whole = state[0] >= expected or not state[0]
+        if whole and not synced:
+            kv.sync()
+            synced, since = True, time.monotonic()
+        time.sleep(DURABLE_LOOK_S)
+        stage.life.require_alive()
+        now = kv.state()
+        if now != state:
+            # What came after the sync may still be in memory: it is synced anew.
+            state, since, synced = now, time.monotonic(), False
+        elif synced and time.monotonic() - since >= QUIET_S:
+            return state, QUIET_S
+    kv.sync()
+    return kv.state(), 0.0
 
 
 def drop(stage: Stage) -> None:
@@ -253,11 +274,24 @@ def measure(stage: Stage) -> None:
     kv = stage.life.setting.kv
     load(stage, Phase.REWARM, stage.special(REWARM_SESSION))
     if kv is not None:
-        time.sleep(QUIET_S)  # nothing of it is stored, but what an engine does late is over then
+        time.sleep(LATE_S)  # nothing of it is stored
     sessions = [stage.read_by(number) for number in range(len(stage.plan.instances))]
     load(stage, Phase.MEASURE, sessions)
     if kv is None:
         return
     _residency(stage, "after_measure")
+    _leave_dram(stage)
     load(stage, Phase.WARM, sessions)
     load(stage, Phase.CONTROL, stage.special(CONTROL_SESSION))
+
+
+def _leave_dram(stage: Stage) -> None:
+    """Push the measured sessions out of the DRAM tier again; their files stay in the page cache.
+
+    The flushing sessions are read back, not computed. Without it the warm burst would find a part
+    of its sessions in the tier, and LMCache pins what a lookup found until the whole step is over:
+    where that is all of the tier, the rest of the burst waits for buffers that cannot come.
+    """
+    count = len(stage.plan.instances)
+    again = [flush_share(stage.plan, one) for one in range(count)]
+    load(stage, Phase.FLUSH, again, FLUSH_AGAIN)

@@ -55,6 +55,35 @@ def test_n1_refutes_cached_files_that_are_not_seen_as_cached(tmp_path: Path) -> 
     assert "0 files above 1% resident, 0 B in the page cache" in found.arithmetic
 
 
+def test_n1_holds_when_short_memory_sent_a_part_back_to_the_device(tmp_path: Path) -> None:
+    """Most files were still cached, and the others were read again: both witnesses agree."""
+
+    def edit(tables: Tables) -> None:
+        after = [row for row in tables["residency"] if row["moment"] == "after_measure"]
+        for row in after[:10]:  # 6 MiB are left of the 8 that are hit
+            row["resident_bytes"] = 0
+
+    again = SyntheticRun(run_id="again", arm="unpatched", warm_control_device_bytes=2_097_152)
+    found = findings(judged_run(tmp_path, again, edit))["N1"]
+    assert found.answer is Answer.HELD
+    assert "+ 2097152 B read again >= 8388608 B hit" in found.arithmetic
+    # Without the device's bytes those 2 MiB came from nowhere.
+    silent = SyntheticRun(run_id="silent", arm="unpatched")
+    assert findings(judged_run(tmp_path, silent, edit))["N1"].answer is Answer.REFUTED
+
+
+def test_n1_is_unknown_when_the_page_cache_was_emptied_before_the_warm_read(tmp_path: Path) -> None:
+    def edit(tables: Tables) -> None:
+        for row in tables["residency"]:
+            if row["moment"] == "after_measure":
+                row["resident_bytes"] = 0
+
+    spec = SyntheticRun(arm="unpatched", warm_control_device_bytes=8_388_608)
+    found = findings(judged_run(tmp_path, spec, edit))["N1"]
+    assert found.answer is Answer.UNKNOWN
+    assert "the page cache was emptied before the warm read" in found.arithmetic
+
+
 def test_n1_is_unknown_without_a_warm_read_its_residency_or_its_hits(tmp_path: Path) -> None:
     bare = SyntheticRun(run_id="bare", arm="unpatched", controls=False, warm_ttft_s=None)
     assert findings(judged_run(tmp_path, bare))["N1"].answer is Answer.UNKNOWN

@@ -52,7 +52,7 @@ def test_a_port_in_use_is_named_with_what_to_type(tmp_path: Path) -> None:
 
 def test_too_few_flush_sessions_are_refused_with_the_arithmetic(tmp_path: Path) -> None:
     failed = _failed(_planned(load_site(REHEARSAL), flush_sessions=1), tmp_path)
-    assert "103284736 bytes, DRAM tier 1073741824" in failed["flush"]
+    assert "103284736 bytes, DRAM tier 335544320" in failed["flush"]
 
 
 def test_a_pool_larger_than_the_device_is_refused(tmp_path: Path) -> None:
