@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -15,8 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SITE = ROOT / "data" / "sites" / "rehearsal.toml"
 SCENARIO = "r8/scenarios/test_r1_parallel_read.py"
 CLEANUP_S = 60.0
-# Not the shipped site's: a long list and a rehearsal may run beside each other.
-PORT = 8199
+PORTS = (8197, 8198)  # of the shipped site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +34,17 @@ class Rehearsal:
 
 
 def start(
-    work: Path, *options: str, site: Path | None = None, runs_root: Path | None = None
+    work: Path,
+    *options: str,
+    site: Path | None = None,
+    runs_root: Path | None = None,
+    scenario: str = SCENARIO,
 ) -> Rehearsal:
-    """Start the scenario as nox does."""
+    """Start a scenario as nox does."""
     log, runs_root, home = work / "rehearsal.log", runs_root or work / "runs", work / "tmp"
     home.mkdir()
     options = (*options, "--site", str(site or changed_site(work)))
-    argv = [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", SCENARIO]
+    argv = [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", scenario]
     argv += ["--runs-root", str(runs_root), *options]
     with log.open("wb") as sink:
         process = subprocess.Popen(
@@ -55,9 +60,14 @@ def start(
 
 
 def changed_site(work: Path, *pairs: tuple[str, str]) -> Path:
-    """The rehearsal's site file on a port of its own, with some words replaced."""
+    """The rehearsal's site file on ports of its own, with some words replaced."""
     text = SITE.read_text()
-    for old, new in [("port = 8197", f"port = {PORT}"), *pairs]:
+    # Not the shipped site's: a long list and a rehearsal may run beside each other.
+    ports = [
+        (f"port = {port}", f"port = {free}")
+        for port, free in zip(PORTS, _free_ports(), strict=True)
+    ]
+    for old, new in [*ports, *pairs]:
         assert old in text, old
         text = text.replace(old, new, 1)
     path = work / "site.toml"
@@ -65,29 +75,37 @@ def changed_site(work: Path, *pairs: tuple[str, str]) -> Path:
     return path
 
 
-def _engines(home: Path) -> list[str]:
-    """Command lines of engines whose KV lies below `home`."""
+def _free_ports() -> list[int]:
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in PORTS]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def _processes(home: Path) -> list[str]:
+    """Whatever runs with the rehearsal's own TMPDIR: engines, probes, file systems, clients."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
-            environ = (directory / "environ").read_bytes()
+            words = (directory / "environ").read_bytes().split(b"\0")
             command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
-        if f"LMCACHE_LOCAL_DISK=file://{home}".encode() in environ and command:
+        if f"TMPDIR={home}".encode() in words and command:
             found.append(f"{directory.name}: {command[:100]}")
     return found
 
 
 def leftovers(run: Rehearsal) -> list[str]:
-    """Everything of a rehearsal that is still there: engines, mounts, loop devices, files."""
+    """Everything of a rehearsal that is still there: processes, mounts, loop devices, files."""
     home = str(run.home)
     mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if home in line]
     loops = subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=False)
     devices = [line for line in loops.stdout.splitlines() if home in line]
     undone = [str(one) for one in keeper.leftovers(run.runs_root / ".keeper")]
     files = [str(path) for path in run.home.glob("r8-*")]
-    return [*_engines(run.home), *mounts, *devices, *undone, *files]
+    return [*_processes(run.home), *mounts, *devices, *undone, *files]
 
 
 def wait_until_clean(run: Rehearsal) -> list[str]:
