@@ -60,6 +60,13 @@ def reproduce_r3(session: nox.Session) -> None:
     session.run(*SCENARIO, "r8/scenarios/test_r3_tp4x2.py", *session.posargs)
 
 
+@nox.session(name="cross-check")
+def cross_check(session: nox.Session) -> None:
+    """Our load client beside `vllm bench serve`: same server, same level, TTFT p50 within 3 %."""
+    session.install(*LAB)
+    session.run(*SCENARIO, "r8/scenarios/test_cross_check.py", *session.posargs)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Component benches: `component` (the disk backend beside fio), `client` or `probes`."""

@@ -50,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--rounds", type=int, default=1, help="independent campaigns, compared with each other"
     )
+    group.addoption("--level", type=int, default=16, help="of the cross-check: requests at once")
     group.addoption(
         "--resume", metavar="CAMPAIGN", help="go on with an interrupted campaign, or `last`"
     )
