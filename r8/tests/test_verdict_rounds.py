@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -14,12 +15,30 @@ from r8.tests.test_verdict import FakeSession, session_of
 from r8.verdict_rounds import compare_sessions, round_claims, spread
 
 BLOCKS = 5
-# What blocks of one arm differed by in rehearsals: one to two per cent.
-NOISE = 0.015
+# TTFT p50 in s of the three blocks of an arm, as rehearsals of R1 on a shaped device recorded them
+# (basis: modelled; two machines' loads, five arms). What they differ by inside an arm is the noise
+# the synthetic rounds below are drawn from; nothing else of them is used.
+RECORDED = (
+    (9.046, 9.153, 8.981),
+    (8.834, 8.955, 9.346),
+    (45.674, 45.965, 44.926),
+    (15.595, 16.642, 16.581),
+    (14.910, 15.990, 15.902),
+)
+
+
+def residuals() -> list[float]:
+    """Log deviations from each arm's own mean, widened by what the mean took of their spread."""
+    found = []
+    for values in RECORDED:
+        logs = [math.log(value) for value in values]
+        mean, widened = math.fsum(logs) / len(logs), math.sqrt(len(logs) / (len(logs) - 1))
+        found += [(value - mean) * widened for value in logs]
+    return found
 
 
 def round_of(campaign: str, seed: int, factor: float = 1.0) -> FakeSession:
-    """Five blocks of one arm whose TTFT is 10 s, less noise, times a factor."""
+    """Synthetic: five blocks of one arm of 10 s TTFT times a factor, with recorded noise."""
     noise = random.Random(seed)  # noqa: S311
     runs: list[Run] = []
     for block in range(BLOCKS):
@@ -32,7 +51,8 @@ def round_of(campaign: str, seed: int, factor: float = 1.0) -> FakeSession:
             concurrency=16,
         )
         runs.append(replace(synthetic_run(spec), comparability={"platform": "P"}))
-    values = [10.0 * factor * noise.lognormvariate(0, NOISE) for _ in range(BLOCKS)]
+    drawn = noise.choices(residuals(), k=BLOCKS)
+    values = [10.0 * factor * math.exp(one) for one in drawn]
     return session_of(runs, {"patched": values})
 
 
@@ -44,7 +64,7 @@ def outcome(first: FakeSession, second: FakeSession) -> Outcome:
 def test_a_true_a_a_never_deviates_in_twenty_of_twenty() -> None:
     found = [outcome(round_of("a", seed), round_of("b", 100 + seed)) for seed in range(20)]
     assert set(found) <= {Outcome.REPRODUCED, Outcome.INCONCLUSIVE}
-    assert found.count(Outcome.REPRODUCED) > 10
+    assert found.count(Outcome.REPRODUCED) >= 5, "a test that never says yes shows nothing"
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.2])
