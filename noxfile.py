@@ -69,9 +69,9 @@ def cross_check(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Component benches: `component` (the disk backend beside fio), `client` or `probes`."""
+    """Benches: `component` (the disk backend beside fio), `client`, `probes` or `data`."""
     session.install(*LAB)
-    named = session.posargs[:1] in (["client"], ["component"], ["probes"])
+    named = session.posargs[:1] in (["client"], ["component"], ["probes"], ["data"])
     which, *rest = session.posargs if named else ["component", *session.posargs]
     session.run(*SCENARIO, f"r8/scenarios/test_bench_{which}.py", *rest)
 
@@ -88,6 +88,13 @@ def audit(session: nox.Session) -> None:
     """The published figures: audit report, tables and ledger made again; `-- --check` compares."""
     session.install(*JUDGE)
     session.run("python", "-m", "r8.audit_files", *(session.posargs or ["--write"]))
+
+
+@nox.session
+def reports(session: nox.Session) -> None:
+    """The reports of data/reference/, made again; `-- --check` compares."""
+    session.install(*JUDGE)
+    session.run("python", "-m", "r8.reference_verbs", *(session.posargs or ["--write"]))
 
 
 @nox.session(name="gate-g2")

@@ -15,19 +15,14 @@ import dataclasses
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from r8.enginelog import parse_log
 from r8.errors import EvidenceError, SiteError
 from r8.evidence_manifest import MANIFEST, manifest_text, sha256_file
+from r8.finalise_tables import write_table
 from r8.journal import (
     RUN_FILE,
-    journal_columns,
     lock_directory,
-    row_fault,
     run_from_json,
     run_to_json,
     sync_directory,
@@ -36,7 +31,6 @@ from r8.journal import (
 from r8.schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from r8.model import Run
@@ -47,8 +41,6 @@ SPENT_SUFFIX = ".spent"
 # What the sealed run was made from; tells our own half-cleared directory from a second run that
 # took the same id.
 SOURCE_DIGESTS = "raw/journals.sha256"
-# Rows held in memory at a time: a week of probes must not need a week of memory.
-_BATCH_ROWS = 50_000
 
 
 def finalise(partial_dir: Path, *, complete: bool) -> Path:
@@ -135,7 +127,7 @@ def _build(partial: Path, final: Path, *, complete: bool, recovered: bool) -> No
     work.mkdir()
     run = _read_plan(partial, final.name)
     _copy_raw(partial, work)
-    torn = {name: _write_table(partial, work, name, run.run_id) for name in TABLES}
+    torn = {name: write_table(partial, work, name, run.run_id) for name in TABLES}
     note = _note(partial, run.note, torn, recovered=recovered)
     whole = complete and not any(torn.values())
     sealed_run = dataclasses.replace(run, complete=whole, note=note)
@@ -178,63 +170,6 @@ def _note(
         parts += [f"no {name}.jsonl" for name in absent]
         parts.append("recovered from journals; the run did not end by itself")
     return "; ".join(parts) or None
-
-
-def _write_table(partial: Path, work: Path, name: str, run_id: str) -> int:
-    """Write one Parquet file; the number of torn lines dropped (0 or 1)."""
-    schema = TABLES[name].arrow()
-    torn: list[int] = []
-    rows = _log_rows(partial) if name == "engine_log" else _journal_rows(partial, name, torn)
-    with pq.ParquetWriter(work / f"{name}.parquet", schema, compression="zstd") as writer:
-        for batch in _batches(rows):
-            columns = [[row.get(field.name) for row in batch] for field in schema]
-            columns[schema.get_field_index("run_id")] = [run_id] * len(batch)
-            arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-    return len(torn)
-
-
-def _batches(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) >= _BATCH_ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _log_rows(partial: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted((partial / "raw").glob("server-*.log")):
-        instance = path.name.removeprefix("server-").removesuffix(".log")
-        with path.open("rb") as lines:
-            yield from parse_log(lines, instance=instance)
-
-
-def _journal_rows(partial: Path, name: str, torn: list[int]) -> Iterator[dict[str, Any]]:
-    """Checked rows of one journal; `torn` gets the number of a dropped last line."""
-    path = partial / f"{name}.jsonl"
-    if not path.is_file():
-        return
-    columns = journal_columns(name)
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-                fault = row_fault(columns, row)
-            except ValueError as error:
-                if not line.endswith(b"\n"):  # only the last line can lack it
-                    torn.append(number)
-                    return
-                fault = f"torn or not JSON: {error}"
-            if fault is not None:
-                raise EvidenceError(
-                    f"line {number} is not a row of {name}: {fault}",
-                    where=f"{path}:{number}",
-                    next_step="keep the directory; the instrument that wrote the line is at fault",
-                )
-            yield row
 
 
 def _copy_raw(partial: Path, work: Path) -> None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from r8.evidence_manifest import MANIFEST, manifest_text
+from r8.parquet_layout import ROW_GROUP_ROWS, open_writer
 from r8.schema import TABLES
 
 if TYPE_CHECKING:
@@ -191,9 +192,9 @@ def _write_table(evidence: Evidence, name: str, target: Path, names: Pseudonyms)
     hidden = {column.name for column in _string_columns(name)}
     with (
         pq.ParquetFile(evidence.table_path(name)) as file,
-        pq.ParquetWriter(target / f"{name}.parquet", schema, compression="zstd") as writer,
+        open_writer(target / f"{name}.parquet", name) as writer,
     ):
-        for batch in file.iter_batches(_BATCH_ROWS):
+        for batch in file.iter_batches(ROW_GROUP_ROWS):
             columns = [
                 _hide(batch.column(one.name), names)
                 if one.name in hidden

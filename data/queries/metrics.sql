@@ -364,11 +364,28 @@ FROM speeds WHERE statistic IN ('mean', 'busy');
 -- is the beginning of the engine's: vLLM adds the number of the prompt and random characters
 -- (response `cmpl-X`, engine `cmpl-X-0-a1b2c3d4`), so the join is by prefix up to a hyphen.
 CREATE OR REPLACE VIEW log_requests AS
-SELECT e.run_id, e.instance, e.line, e.kind, q.request_id, q.phase
+WITH named AS (
+    SELECT DISTINCT run_id, instance, server_request_id AS engine_id,
+           string_split(server_request_id, '-') AS parts
+    FROM engine_log WHERE server_request_id IS NOT NULL
+),
+-- Every beginning up to a hyphen, so that equal values are joined: comparing each line with each
+-- request takes the square of a session's requests.
+beginnings AS (
+    SELECT run_id, instance, engine_id,
+           unnest([array_to_string(parts[1:n], '-') FOR n IN range(1, len(parts) + 1)]) AS beginning
+    FROM named
+),
+owners AS (
+    SELECT b.run_id, b.instance, b.engine_id, q.request_id, q.phase
+    FROM beginnings b
+    JOIN requests q ON q.run_id = b.run_id AND q.instance = b.instance
+                   AND q.server_request_id = b.beginning
+)
+SELECT e.run_id, e.instance, e.line, e.kind, o.request_id, o.phase
 FROM engine_log e
-JOIN requests q ON q.run_id = e.run_id AND q.instance = e.instance
-               AND (e.server_request_id = q.server_request_id
-                    OR starts_with(e.server_request_id, q.server_request_id || '-'));
+JOIN owners o ON o.run_id = e.run_id AND o.instance = e.instance
+             AND o.engine_id = e.server_request_id;
 
 -- One row a request: what LMCache said of it. A lookup is repeated while it waits and after a
 -- preemption; the largest hit counts. Cannot show: the tier that held the tokens.

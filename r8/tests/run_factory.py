@@ -196,14 +196,15 @@ def synthetic_run(spec: SyntheticRun) -> Run:
     )
 
 
-def build_partial(root: Path, spec: SyntheticRun) -> Path:
-    """The `.partial` directory of the run, below `root/<scenario>/`."""
+def build_partial(root: Path, spec: SyntheticRun, probes: list[Row] | None = None) -> Path:
+    """The run's `.partial` directory, below `root/<scenario>/`; `probes` instead of its own."""
     partial = root / spec.scenario / f"{spec.name}.partial"
     (partial / "raw").mkdir(parents=True)
     requests, chunks = request_rows(spec)
     write_lines(partial / "requests.jsonl", requests)
     write_lines(partial / "chunks.jsonl", chunks)
-    write_lines(partial / "probes.jsonl", probe_rows(spec) + engine_rows(spec))
+    rows = probe_rows(spec) + engine_rows(spec) if probes is None else probes
+    write_lines(partial / "probes.jsonl", rows)
     write_lines(partial / "events.jsonl", _in_order(event_rows(spec) + context_events(spec)))
     write_lines(partial / "residency.jsonl", residency_rows(spec))
     write_lines(partial / "calibration.jsonl", calibration_rows(spec))

@@ -197,7 +197,7 @@ def _chunks(spec: SyntheticRun, request: Row) -> list[Row]:
 
 def probe_rows(spec: SyntheticRun) -> list[Row]:
     """Block devices at 10 Hz, engine processes at 2 Hz, the topology once."""
-    rows = _topology_rows(spec)
+    rows = topology_rows(spec)
     readers: dict[str, int] = {"vda": spec.system_read_bytes}
     if spec.device_bytes is not None:
         readers[spec.kv_device] = spec.device_bytes
@@ -240,7 +240,8 @@ def _reading(probe: str, device: str, at: int, counter: str, value: int) -> Row:
     return {**row, "value": value, "mono_ns": at, "wall_ns": at + WALL_OFFSET_NS, "epoch": 0}
 
 
-def _topology_rows(spec: SyntheticRun) -> list[Row]:
+def topology_rows(spec: SyntheticRun) -> list[Row]:
+    """Devices, their members and mounts, at the begin and the end."""
     rows = []
     mounts = {spec.kv_mount_device or spec.kv_device: "/kv", "vda": "/"}
     kinds = {"vda": "disk", **dict.fromkeys(spec.kv_members, "nvme-head")}
