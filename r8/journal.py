@@ -233,7 +233,7 @@ class Journal:
 
 
 # Keys of run.json that runs written before them lack; the record's own default stands for them.
-ADDED_LATER = frozenset({"link_bytes_per_s", "recompute"})
+ADDED_LATER = frozenset({"link_bytes_per_s", "recompute", "work"})
 
 
 def run_to_json(run: Run) -> dict[str, Any]:

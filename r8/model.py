@@ -136,6 +136,30 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a run without a KV engine sets out to do: workers of a known number move known bytes.
+
+    Its `Expectation` then counts the whole cell as one session of one chunk, so that the bytes the
+    device must give have one name, `hit_bytes`, whatever reads them.
+    """
+
+    job: str  # "load", "switch" or "checkpoint"
+    moves: str  # "read" or "write": what the measured window does to the device
+    tool: str  # what moves the bytes, for example "safetensors"
+    workers: int
+    files: int  # that hold the bytes, all workers together
+    total_bytes: int  # of those files
+    time_scale: float  # modelled seconds per second of this run; 1 where nothing is modelled
+
+    def __post_init__(self) -> None:
+        """Refuse work nobody could do."""
+        _require(self.moves in {"read", "write"}, f"work neither reads nor writes: {self.moves}")
+        _require(self.workers > 0 and self.files > 0, "work needs workers and files")
+        _require(self.total_bytes > 0, "work moves at least one byte")
+        _require(self.time_scale > 0, "a time scale is positive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """Provenance of one cell in one block: the content of `run.json`."""
 
@@ -168,6 +192,7 @@ class Run:
     note: str | None = None
     link_bytes_per_s: int | None = None  # declared ceiling of the slowest link to kv_device
     recompute: bool = False  # True: the arm has no KV tier and computes every prompt
+    work: Work | None = None  # of a scenario without a KV engine; None: an engine answers requests
 
     def __post_init__(self) -> None:
         """Refuse provenance that could not be traced."""

@@ -686,6 +686,84 @@ LEFT JOIN requests p ON p.run_id = m.run_id AND p.session = m.session AND p.phas
 LEFT JOIN engine_requests e ON e.run_id = m.run_id AND e.request_id = m.request_id
 WHERE m.phase = 'measure';
 
+-- ---------------------------------------------------------------- work without a KV engine
+-- One row a worker and phase of a work run (loading, switching, a checkpoint): what the worker said,
+-- instants on the monotonic clock it shares with everything else. scheduled_ns is the barrier.
+-- outcome: ok, failed (its own error), ended (the process was gone), silent (no answer in time).
+-- Cannot show: which device the bytes came from; the byte balance of the run does.
+CREATE OR REPLACE VIEW work AS
+SELECT run_id,
+       json_extract_string(detail, '$.phase') AS phase,
+       json_extract_string(detail, '$.worker') AS worker,
+       json_extract_string(detail, '$.outcome') AS outcome,
+       json_extract_string(detail, '$.error') AS error,
+       CAST(json_extract_string(detail, '$.scheduled_ns') AS BIGINT) AS scheduled_ns,
+       CAST(json_extract_string(detail, '$.begin_ns') AS BIGINT) AS begin_ns,
+       CAST(json_extract_string(detail, '$.end_ns') AS BIGINT) AS end_ns,
+       CAST(json_extract_string(detail, '$.bytes') AS BIGINT) AS bytes,
+       CAST(json_extract_string(detail, '$.serve_end_ns') AS BIGINT) AS serve_end_ns,
+       detail
+FROM events
+WHERE name = 'work' AND json_valid(detail);
+
+-- Times and bytes of a phase of work; NULL as soon as one worker did not go through.
+--   work_wall           last end - first begin of the phase, ns. n is the workers.
+--   work_time mean/max  end - begin of one worker, ns. Cannot show: how they shared the device.
+--   work_bytes          bytes the workers say they moved
+--   work_bandwidth      work_bytes / work_wall
+CREATE OR REPLACE VIEW work_statistics AS
+WITH sums AS (
+    SELECT run_id, phase, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed,
+           max(end_ns) - min(begin_ns) AS wall_ns, avg(end_ns - begin_ns) AS mean_ns,
+           max(end_ns - begin_ns) AS max_ns, sum(bytes) AS bytes
+    FROM work GROUP BY run_id, phase
+)
+SELECT r.run_id, w.phase, v.metric, v.statistic, v.unit, coalesce(s.n, 0) AS n,
+       CASE WHEN s.n IS NULL THEN 'no work in this phase'
+            WHEN s.n_failed > 0 THEN s.n_failed || ' of ' || s.n || ' workers failed'
+            WHEN s.wall_ns <= 0 THEN 'no time passed' END AS reason,
+       CASE WHEN reason IS NULL THEN
+            CASE v.metric WHEN 'work_wall' THEN CAST(s.wall_ns AS DOUBLE)
+                          WHEN 'work_bytes' THEN CAST(s.bytes AS DOUBLE)
+                          WHEN 'work_bandwidth' THEN s.bytes / (s.wall_ns / 1e9)
+                          ELSE CASE v.statistic WHEN 'mean' THEN s.mean_ns
+                                                ELSE CAST(s.max_ns AS DOUBLE) END END END AS value,
+       v.estimator
+FROM runs r CROSS JOIN (VALUES ('measure'), ('warm')) w(phase)
+CROSS JOIN (VALUES ('work_wall', '', 'ns', 'last end - first begin'),
+                   ('work_time', 'mean', 'ns', 'mean over workers'),
+                   ('work_time', 'max', 'ns', 'maximum'),
+                   ('work_bytes', '', 'bytes', 'sum over workers'),
+                   ('work_bandwidth', '', 'bytes/s', 'bytes / (last end - first begin)')
+           ) v(metric, statistic, unit, estimator)
+LEFT JOIN sums s ON s.run_id = r.run_id AND s.phase = w.phase
+WHERE r.job IS NOT NULL;
+
+-- What the device alone would need, beside what was measured; read jobs whose workers run at once.
+--   predicted_work_wall   bytes of the files / ceiling_bandwidth of the same block, ns
+--   wall_over_predicted   work_wall / predicted_work_wall, no unit: 1 is a loader that keeps the
+--                         device as busy as fio does. Cannot show: what the rest was spent on.
+CREATE OR REPLACE VIEW work_prediction AS
+WITH found AS (
+    SELECT r.run_id, r.work_bytes / c.bytes_per_s * 1e9 AS predicted_ns, s.value AS wall_ns, s.n,
+           CASE WHEN r.moves <> 'read' OR r.job <> 'load' THEN 'no prediction for job ' || r.job
+                ELSE c.reason END AS reason,
+           s.reason AS no_wall
+    FROM runs r
+    JOIN calibrated c ON c.run_id = r.run_id AND c.name = 'ceiling'
+    JOIN work_statistics s ON s.run_id = r.run_id AND s.phase = 'measure'
+                          AND s.metric = 'work_wall'
+)
+SELECT run_id, 'predicted_work_wall' AS metric, '' AS statistic, 'ns' AS unit, n,
+       CASE WHEN reason IS NULL THEN predicted_ns END AS value,
+       'bytes of the files / ceiling bandwidth' AS estimator, reason
+FROM found
+UNION ALL
+SELECT run_id, 'wall_over_predicted', '', '', n,
+       CASE WHEN reason IS NULL THEN wall_ns / predicted_ns END,
+       'work wall / predicted work wall', coalesce(reason, no_wall)
+FROM found;
+
 -- ---------------------------------------------------------------- all metrics
 -- One row a run, phase, metric and statistic. value NULL has its reason.
 CREATE OR REPLACE VIEW metrics AS
@@ -711,6 +789,11 @@ WITH rows AS (
     UNION ALL BY NAME
     SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
     FROM bandwidth
+    UNION ALL BY NAME
+    SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason FROM work_statistics
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
+    FROM work_prediction
     UNION ALL BY NAME
     SELECT run_id, 'calibration' AS phase, name || '_bandwidth' AS metric, '' AS statistic,
            bytes_per_s AS value, 'bytes/s' AS unit, n,

@@ -49,6 +49,8 @@ SELECT
     balanced, basis, site, site_sha256, rung, seed, started_wall_ns, r8_version, schema_version,
     versions, comparability, host, kv_device, kv_dir, other_kv_devices, instances, complete, note,
     link_bytes_per_s, coalesce(recompute, false) AS recompute,
+    work.job AS job, work.moves AS moves, work.tool AS tool, work.workers AS workers,
+    work.total_bytes AS work_bytes, coalesce(work.time_scale, 1) AS time_scale,
     patch.expected AS patch_expected,
     patch.lmcache_version AS patch_lmcache_version,
     patch.target_sha256 AS patch_target_sha256,
@@ -75,6 +77,7 @@ FROM read_json(
         other_kv_devices: 'VARCHAR[]', instances: 'VARCHAR[]',
         patch: 'STRUCT(expected VARCHAR, lmcache_version VARCHAR, target_sha256 VARCHAR, base_sha256 VARCHAR, module_sha256 VARCHAR)',
         expectation: 'STRUCT(sessions BIGINT, prompt_tokens BIGINT, output_tokens BIGINT, chunk_tokens BIGINT, chunk_bytes BIGINT, cpu_tier_bytes BIGINT)',
-        complete: 'BOOLEAN', note: 'VARCHAR', link_bytes_per_s: 'BIGINT', recompute: 'BOOLEAN'
+        complete: 'BOOLEAN', note: 'VARCHAR', link_bytes_per_s: 'BIGINT', recompute: 'BOOLEAN',
+        work: 'STRUCT(job VARCHAR, moves VARCHAR, tool VARCHAR, workers BIGINT, files BIGINT, total_bytes BIGINT, time_scale DOUBLE)'
     }
 );

@@ -24,11 +24,12 @@ def bytes_balance(case: Case) -> list[Check]:
     hits = case.metric("engine_hit_bytes")
     device = case.metric("device_read_bytes")
     checks = [engine_against_device(case, hits, device)]
-    if device is not None:
-        checks += _members(case, device)
-        checks += _process(case, device)
-        checks += wire_balances(case, device)
-    return checks
+    return checks if device is None else checks + device_checks(case, device)
+
+
+def device_checks(case: Case, device: int) -> list[Check]:
+    """The device's bytes against its members', the processes' and the wire's."""
+    return [*_members(case, device), *_process(case, device), *wire_balances(case, device)]
 
 
 def engine_against_device(case: Case, hits: int | None, device: int | None) -> Check:

@@ -34,6 +34,7 @@ _SETTLED = (
     "log_requests",
     "engine_requests",
     "patch_reads",
+    "work",
     "metrics",
     "instance_reads",
 )

@@ -18,6 +18,8 @@ NO_CONNECTOR = "none"
 def recompute_reads_no_kv(case: Case) -> list[Check]:
     """C7: KV devices silent, no connector in the running server, no token found in a cache."""
     run = case.run
+    if run.work is not None:
+        return [not_applicable(f"job {run.work.job} computes no prompt", "No prompt, no KV.")]
     if not run.recompute:
         return [
             not_applicable(

@@ -42,14 +42,14 @@ class Rule:
     checks: Callable[[Case], Sequence[Check]]
     of_block: bool = False  # one run that holds it speaks for every run of its block
     of_kv: bool = False  # asks about KV that was read: a recompute arm has none
+    of_engine: bool = False  # asks a KV engine: a run of `Run.work` has none
+    # What the rule asks of a run without a KV engine, where that is something else.
+    work_checks: Callable[[Case], Sequence[Check]] | None = None
 
 
 def apply(rule: Rule, case: Case) -> Finding:
     """The rule's answer for one run, with the arithmetic of all its checks."""
-    if rule.of_kv and case.run.recompute:
-        checks = [not_applicable("a recompute arm reads no KV", "Rule C7 is about it.")]
-    else:
-        checks = list(rule.checks(case))
+    checks = _checks(rule, case)
     failed = [check for check in checks if check.held is False]
     missing = [check for check in checks if check.held is None and check.applies]
     silent = [check for check in checks if not check.applies]
@@ -68,6 +68,17 @@ def apply(rule: Rule, case: Case) -> Finding:
         arithmetic="; ".join(_printed(check) for check in checks) or "nothing to look at",
         detail=" ".join(check.otherwise for check in failed + missing + silent),
     )
+
+
+def _checks(rule: Rule, case: Case) -> list[Check]:
+    if rule.of_kv and case.run.recompute:
+        return [not_applicable("a recompute arm reads no KV", "Rule C7 is about it.")]
+    if case.run.work is not None:
+        if rule.of_engine:
+            job = case.run.work.job
+            return [not_applicable(f"job {job} runs without a KV engine", "It has no such thing.")]
+        return list((rule.work_checks or rule.checks)(case))
+    return list(rule.checks(case))
 
 
 def missing(what: str, otherwise: str) -> Check:

@@ -25,6 +25,7 @@ from r8.forensics import (
     recompute,
     surroundings,
     trouble,
+    work,
 )
 from r8.forensics.rule import Rule
 from r8.units import mib, s_from_ns
@@ -67,7 +68,8 @@ RULES: tuple[Rule, ...] = (
         title="the bytes balance: engine, device, members, process",
         reason="Only bytes that left the device were read from it; logs alone name no tier.",
         inputs="metrics engine_hit_bytes, device_read_bytes, process_read_bytes of phase measure; "
-        "disk `read_sectors` of members and of whole devices outside the KV tier",
+        "disk `read_sectors` of members and of whole devices outside the KV tier; without a KV "
+        "engine the bytes the workers say they moved stand for the hits",
         threshold=f"{balance.BALANCE_TOLERANCE:.0%} both ways (metadata, one sampling interval); "
         f"process at least {1 - balance.BALANCE_TOLERANCE:.2f} of the device and at most the "
         f"larger of {balance.BALANCE_TOLERANCE:.0%} and "
@@ -75,6 +77,7 @@ RULES: tuple[Rule, ...] = (
         "devices (libraries are read again after a drop: 7-14 MiB were seen)",
         checks=balance.bytes_balance,
         of_kv=True,
+        work_checks=work.bytes_balance,
     ),
     Rule(
         rule_id="C5",
@@ -96,6 +99,7 @@ RULES: tuple[Rule, ...] = (
         f"covered by the device at most {balance.BALANCE_TOLERANCE:.0%}",
         checks=hits.hits_exact,
         of_kv=True,
+        of_engine=True,
     ),
     Rule(
         rule_id="C7",
@@ -135,8 +139,10 @@ RULES: tuple[Rule, ...] = (
         "a null server",
         threshold=f"send lag at most {client.SEND_LAG_SHARE_MAX:.0%} of the TTFT p50 (the "
         f"tolerance of a claim); median TTFT error at most {client.TTFT_ERROR_SHARE_MAX:.0%} "
-        "(a fifth of it)",
+        "(a fifth of it); without a KV engine: no worker behind the barrier by more than "
+        f"{work.BARRIER_LAG_SHARE_MAX:.0%} of the shortest load, and none before it",
         checks=client.client_kept_up,
+        work_checks=work.released_together,
     ),
     Rule(
         rule_id="C11",
@@ -149,6 +155,7 @@ RULES: tuple[Rule, ...] = (
         "or mode=serial",
         checks=patch.patch_in_force,
         of_kv=True,
+        of_engine=True,
     ),
     Rule(
         rule_id="E1",
@@ -158,6 +165,7 @@ RULES: tuple[Rule, ...] = (
         threshold="none; an instance without any line is unknown",
         checks=engine.engine_sound,
         of_kv=True,
+        of_engine=True,
     ),
     Rule(
         rule_id="E2",
@@ -169,6 +177,7 @@ RULES: tuple[Rule, ...] = (
         threshold="every response joined; counters exactly the sum of the lines, and 0",
         checks=counters.counters_agree,
         of_kv=True,
+        of_engine=True,
     ),
     Rule(
         rule_id="E3",
@@ -181,14 +190,18 @@ RULES: tuple[Rule, ...] = (
         "a full tier refuses, evicts and grants)",
         checks=trouble.no_load_failed,
         of_kv=True,
+        of_engine=True,
     ),
     Rule(
         rule_id="Q1",
         title="every planned request was answered in full",
         reason="Dropping failures flatters every percentile.",
         inputs="requests of phase measure: outcome, session, usage tokens",
-        threshold="no failure, each planned session once, exact token counts",
+        threshold="no failure, each planned session once, exact token counts; without a KV engine: "
+        "each planned worker once, none failed, all bytes of the files less at most "
+        f"{work.HEADER_SHARE_MAX:.1%} of headers",
         checks=engine.every_request_answered,
+        work_checks=work.every_worker_done,
     ),
     Rule(
         rule_id="Q2",
@@ -227,6 +240,7 @@ RULES: tuple[Rule, ...] = (
         f"{balance.BALANCE_TOLERANCE:.0%} and {mib(balance.PROCESS_EXCESS_BYTES):.0f} MiB above "
         f"it; the sum within {balance.BALANCE_TOLERANCE:.0%} of the device",
         checks=instances.every_instance_read_its_own,
+        of_engine=True,
     ),
     Rule(
         rule_id="N1",
@@ -238,10 +252,11 @@ RULES: tuple[Rule, ...] = (
         f"together as many as were hit, within {balance.BALANCE_TOLERANCE:.0%} (a machine short of "
         "memory gives up some of its page cache in between); device bytes "
         f"below {1 - balance.BALANCE_TOLERANCE:.2f} of the hits. One run of a block that shows it "
-        "speaks for the block; an O_DIRECT arm cannot",
+        "speaks for the block; an O_DIRECT arm cannot. Without a KV engine: the same loads again",
         checks=controls.warm_read_is_refused,
         of_block=True,
         of_kv=True,
+        work_checks=work.warm_load_is_refused,
     ),
     Rule(
         rule_id="N2",
@@ -253,5 +268,6 @@ RULES: tuple[Rule, ...] = (
         checks=controls.random_prompt_hits_nothing,
         of_block=True,
         of_kv=True,
+        of_engine=True,
     ),
 )

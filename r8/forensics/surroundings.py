@@ -29,7 +29,7 @@ def no_residue(case: Case) -> list[Check]:
                 "no GPU on the engine's host", "Without GPU memory nothing can be left in it."
             )
         ]
-    started = case.event("engine_started")
+    started = case.event("engine_started") or case.event("worker_started")
     checks = [_gpu(gpu if isinstance(gpu, dict) else {}) for gpu in gpus]
     taken = _instant(case, BEGIN)
     before = started is not None and taken is not None and taken <= started.mono_ns

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from r8.lab import clients, matrix, provenance
 from r8.lab.cell import CellContext, run_cell
+from r8.lab.cells import cells_of
 from r8.lab.ground import Ground, prepare
 from r8.lab.hosts import KvDirectory
 from r8.lab.life import Life, Setting
-from r8.lab.plan import check_lives, places, plan_for
+from r8.lab.plan import check_lives, plan_for
 from r8.lab.progress import Progress
 from r8.lab.trees import Trees
 
@@ -220,8 +221,10 @@ def plan_campaign(
     campaign_id: str | None = None,
 ) -> tuple[Matrix, tuple[Place, ...]]:
     """What a new campaign will run; nothing is written yet."""
-    plan = loaded.site.scenarios[scenario]
-    cells = tuple(places(plan, loaded.site.arms, arms, blocks, seed))
+    plan = loaded.site.plan_of(scenario)
+    if plan is None:
+        raise KeyError(scenario)
+    cells = cells_of(loaded.site, scenario, arms, blocks, seed)
     planned = matrix.new_matrix(
         campaign_id or new_campaign_id(scenario),
         scenario,
@@ -246,7 +249,7 @@ def open_campaign(
     """Prepare the ground, hand out the campaign, and put everything back afterwards."""
     scenario = plan_of.scenario
     check_lives(plan_of.arms, loaded.site.arms, str(loaded.path))
-    progress = _progress(plan_of, runs_root / scenario)
+    progress = progress_of(plan_of, runs_root / scenario)
     progress.start("ground")
     with prepare(loaded, scenario, keeper, progress.say) as ground:
         matrix.write_matrix(runs_root / scenario, plan_of)
@@ -269,8 +272,8 @@ def open_campaign(
             campaign.trees.restore()
 
 
-def _progress(plan_of: Matrix, folder: Path) -> Progress:
-    """The ETA of a campaign counts what an earlier session of it has finished."""
+def progress_of(plan_of: Matrix, folder: Path) -> Progress:
+    """Progress of a campaign; its ETA counts what an earlier session of it has finished."""
     states = matrix.cell_states(folder, plan_of)
     done = sum(one.state == "done" for one in states)
     left = max(1, len(states) - done)
@@ -280,5 +283,5 @@ def _progress(plan_of: Matrix, folder: Path) -> Progress:
 
 
 def new_campaign_id(scenario: str) -> str:
-    """A campaign's id: the scenario's number and the instant it began."""
-    return f"{scenario.partition('-')[0]}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    """A campaign's id: its scenario and the instant it began; several begin at one instant."""
+    return f"{scenario}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"

@@ -18,6 +18,7 @@ from r8.lab import commands, fio
 from r8.lab.hosts import KvDirectory, free_bytes, through
 from r8.lab.rehearsal.calibrate import Calibration
 from r8.lab.rehearsal.readers import Reading
+from r8.lab.work_site import WorkPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,9 @@ class FioWords:
         return through(self.host.exec_prefix, argv)
 
 
-def fio_words(site: Site, plan: Plan, name: str, token: str | None = None) -> FioWords | None:
+def fio_words(
+    site: Site, plan: Plan | WorkPlan, name: str, token: str | None = None
+) -> FioWords | None:
     """The calibration of a device for one scenario; None where the site switched it off."""
     device = site.device(name)
     if device.fio.read_bytes == 0:
@@ -75,9 +78,15 @@ def fio_words(site: Site, plan: Plan, name: str, token: str | None = None) -> Fi
     return FioWords(
         device=device,
         host=host,
-        file_bytes=fio.chunk_file_bytes(plan.chunk_tokens, plan.bytes_per_token, plan.ranks),
+        file_bytes=_file_bytes(plan),
         folder=KvDirectory(host=host, path=str(folder)),
     )
+
+
+def _file_bytes(plan: Plan | WorkPlan) -> int:
+    if isinstance(plan, WorkPlan):
+        return plan.file_bytes
+    return fio.chunk_file_bytes(plan.chunk_tokens, plan.bytes_per_token, plan.ranks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

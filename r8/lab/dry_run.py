@@ -20,6 +20,7 @@ from r8.lab.keeper import Keeper
 from r8.lab.phases import FLUSH_AGAIN
 from r8.lab.plan import check_lives, plan_for
 from r8.lab.trees import Trees
+from r8.lab.work_dry_run import work_dry_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,6 +40,9 @@ def dry_run(
     loaded: LoadedSite, matrix: Matrix, places: Sequence[Place], runs_root: Path
 ) -> Iterator[str]:
     """Lines to print: comments, and `host$ command`."""
+    if matrix.scenario in loaded.site.works:
+        yield from work_dry_run(loaded, matrix, places)
+        return
     check_lives(matrix.arms, loaded.site.arms, str(loaded.path))
     ground = imagined(loaded.site)
     yield f"# campaign {matrix.campaign_id}: {matrix.blocks} blocks, {len(places)} cells, "

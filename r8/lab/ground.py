@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from r8.lab.rehearsal.control import Control
     from r8.lab.remote import ClockOffset
     from r8.lab.site import Arm, Host, LoadedSite, Plan, Site
+    from r8.lab.work_site import WorkArm, WorkPlan
 
 CLUSTER_RUNG = "cluster"
 # Block devices that no file of an engine lies on; a loop device is named when KV lies on it.
@@ -63,7 +64,7 @@ class Ground:
     offsets: dict[str, ClockOffset] = field(default_factory=dict)  # of hosts behind a prefix
     disks: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by host behind a prefix
 
-    def names(self, arm: Arm) -> dict[str, str]:
+    def names(self, arm: Arm | WorkArm) -> dict[str, str]:
         """What `{names}` in commands stand for."""
         return self.site.vars | self.fillings | {"device": arm.device}
 
@@ -91,17 +92,17 @@ class Ground:
         )
         return engine_words(self.site, [*python, *words], host)
 
-    def drop_commands(self, arm: Arm, instances: Sequence[str]) -> list[list[str]]:
+    def drop_commands(self, arm: Arm | WorkArm, instances: Sequence[str]) -> list[list[str]]:
         """The commands that empty the page caches of every host this arm's reads touch."""
         here = list(self.drops[arm.device])
         return [here, *self._other_drops(arm, instances)]
 
-    def _other_drops(self, arm: Arm, instances: Sequence[str]) -> list[list[str]]:
+    def _other_drops(self, arm: Arm | WorkArm, instances: Sequence[str]) -> list[list[str]]:
         holder = self.site.device(arm.device).host
         hosts = [name for name in self.site.hosts_of(instances) if name != holder]
         return [drop_words(self.site.host(name)) for name in hosts]
 
-    def watched(self, arm: Arm, instances: Sequence[str]) -> tuple[Watched, ...]:
+    def watched(self, arm: Arm | WorkArm, instances: Sequence[str]) -> tuple[Watched, ...]:
         """What the probes watch, host by host: the holder of the KV device and every engine's."""
         names = dict.fromkeys((self.site.device(arm.device).host, *self.site.hosts_of(instances)))
         return tuple(
@@ -140,13 +141,13 @@ class Ground:
         control = self.controls.get(device)
         return None if control is None else s_from_ns(control.shape().read_latency_ns)
 
-    def facts(self, arm: Arm) -> dict[str, Any]:
+    def facts(self, arm: Arm | WorkArm) -> dict[str, Any]:
         """What this ground is, for the record of a run."""
         control = self.controls.get(arm.device)
         shape = None if control is None else asdict(control.shape())
         return {"rung": self.rung, "note": self.note, "device": arm.device, "shape": shape}
 
-    def calibration(self, arm: Arm, block: int) -> tuple[dict[str, Any], ...]:
+    def calibration(self, arm: Arm | WorkArm, block: int) -> tuple[dict[str, Any], ...]:
         """Calibration rows of the arm's device, measured anew before each block."""
         calibrator = self.calibrators.get(arm.device)
         if calibrator is None:
@@ -169,7 +170,8 @@ def prepare(
     # Through the keeper and not TemporaryDirectory: it goes away also when this process is killed.
     with directory(keeper, home) as work_dir:
         if site.rehearsal is None:
-            yield _cluster(site, site.scenarios[scenario], keeper, work_dir, say)
+            plan = site.scenarios.get(scenario) or site.works[scenario]
+            yield _cluster(site, plan, keeper, work_dir, say)
             return
         with build.rehearsal_ground(site, scenario, keeper, work_dir, say) as built:
             yield Ground(site=site, work_dir=work_dir, **built)
@@ -206,7 +208,7 @@ def drop_words(host: Host) -> list[str]:
 
 
 def _cluster(
-    site: Site, plan: Plan, keeper: Keeper, work_dir: Path, say: Callable[[str], None]
+    site: Site, plan: Plan | WorkPlan, keeper: Keeper, work_dir: Path, say: Callable[[str], None]
 ) -> Ground:
     """The site's own devices; their block devices are resolved unless the file names them."""
     offsets, disks = {}, {}

@@ -58,10 +58,11 @@ class KvDirectory:
 
     host: Host
     path: str
+    suffixes: tuple[str, ...] = KV_SUFFIXES  # of the files that count; "" is every file
 
     def words(self, verb: str) -> list[str]:
         """The command of one verb, as it is run and as a dry run prints it."""
-        names = " -o ".join(f"-name '*{suffix}'" for suffix in KV_SUFFIXES)
+        names = " -o ".join(f"-name '*{suffix}'" for suffix in self.suffixes)
         script = {
             # Not -p: a directory that is there already is somebody else's pool.
             "make": 'mkdir "$1"',

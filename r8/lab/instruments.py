@@ -62,7 +62,8 @@ def start_probes(
     for watched in hosts:
         mine = plan | {"host": watched.host.name, "block_devices": list(watched.block_devices)}
         mine["engines"] = {one: plan["engines"][one] for one in watched.instances}
-        mine["metrics"] = {one: plan["metrics"][one] for one in watched.instances}
+        metrics = plan["metrics"]  # a worker that is no engine has no page
+        mine["metrics"] = {one: metrics[one] for one in watched.instances if one in metrics}
         start = _start_here if watched.offset is None else _start_there
         processes.append(
             (start(keeper, recording, watched.host, mine), watched.host, watched.offset)

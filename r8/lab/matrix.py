@@ -95,6 +95,11 @@ def read_matrix(path: Path) -> Matrix:
     return matrix
 
 
+def has_matrix(folder: Path, wanted: str) -> bool:
+    """Whether this scenario has a campaign of that id, or any when the `last` is wanted."""
+    return any(folder.glob(f"*{SUFFIX}" if wanted == LAST else f"{wanted}{SUFFIX}"))
+
+
 def find_matrix(folder: Path, wanted: str) -> Matrix:
     """The plan of a campaign by its id, or of the `last` one of this scenario."""
     found = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)

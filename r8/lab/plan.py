@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from r8.lab.site import Arm, Plan
+    from r8.lab.work_site import WorkPlan
 
 # Session numbers: measured ones count from 0; the others must never meet them.
 FLUSH_SESSIONS_FROM = 100_000
@@ -101,7 +102,7 @@ def plan_for(plan: Plan, arm: Arm) -> Plan:
     return msgspec.structs.replace(plan, instances=arm.instances) if arm.instances else plan
 
 
-def levels_of(plan: Plan, arm: str) -> tuple[int, ...]:
+def levels_of(plan: Plan | WorkPlan, arm: str) -> tuple[int, ...]:
     """The levels one arm is run at, lowest first."""
     return tuple(sorted(plan.levels.get(arm, plan.concurrency)))
 

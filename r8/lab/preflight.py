@@ -12,6 +12,7 @@ from r8.errors import SiteError
 from r8.lab.check import Check
 from r8.lab.preflight_plan import plan_checks
 from r8.lab.preflight_site import device_checks, engine_checks, host_checks
+from r8.lab.preflight_work import memory_needed, work_checks
 from r8.lab.rehearsal import ladder
 
 if TYPE_CHECKING:
@@ -25,15 +26,22 @@ RUNS_FREE_BYTES = 500_000_000
 
 def scenario_of(site: Site, wanted: str) -> str:
     """A scenario's id from its own name or from its report's, `R2`."""
-    short = [name for name in site.scenarios if name.startswith(f"{wanted.lower()}-")]
-    return short[0] if len(short) == 1 else wanted
+    names = (*site.scenarios, *site.works)
+    if wanted in names:
+        return wanted
+    # A report with several questions: its first in the file stands for it.
+    return next((name for name in names if name.startswith(f"{wanted.lower()}-")), wanted)
 
 
 def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Check]:
     """Look at everything the scenario needs from this site; starts and changes nothing."""
     site = loaded.site
+    if scenario in site.works:
+        checks = [*work_checks(site, site.works[scenario]), _runs_root(site, runs_root)]
+        needed = 0 if site.rehearsal is None else memory_needed(site.rehearsal, site, scenario)
+        return checks + list(() if site.rehearsal is None else _rehearsal(needed))
     if scenario not in site.scenarios:
-        known = ", ".join(site.scenarios) or "none"
+        known = ", ".join((*site.scenarios, *site.works)) or "none"
         return [
             Check(
                 name="scenario",
@@ -45,7 +53,7 @@ def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Check]
     plan = site.scenarios[scenario]
     checks = [*_ports(site, plan), *plan_checks(site, plan), _runs_root(site, runs_root)]
     if site.rehearsal is not None:
-        checks += _rehearsal(site)
+        checks += _rehearsal(site.rehearsal.memory_bytes)
     else:
         checks += [*host_checks(site), *engine_checks(site)]
         for name in dict.fromkeys(site.arms[arm].device for arm in plan.arms):
@@ -118,11 +126,9 @@ def _runs_root(site: Site, runs_root: Path) -> Check:
     )
 
 
-def _rehearsal(site: Site) -> Iterator[Check]:
+def _rehearsal(needed: int) -> Iterator[Check]:
     """What the rehearsal's ground needs; missing capabilities are steps down, not failures."""
-    assert site.rehearsal is not None  # noqa: S101 - for the type checker; the caller looked
     available = _available_bytes()
-    needed = site.rehearsal.memory_bytes
     yield Check(
         name="memory",
         ok=available >= needed,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from r8.lab.site import Device, Host, Plan, Site
+    from r8.lab.work_site import WorkPlan
 
 # Room for what the file system itself needs beside the pool.
 POOL_HEADROOM = 1.1
@@ -35,6 +36,12 @@ IDLE_BYTES = IDLE_BYTES_AS_MIB << 20
 
 def device_checks(site: Site, device: Device, plan: Plan) -> Iterator[Check]:
     """The KV directory, its room, what it lies on, and the right to drop caches."""
+    pool = round(pool_bytes(site, plan, device.name) * POOL_HEADROOM)
+    yield from place_checks(site, device, pool, plan)
+
+
+def place_checks(site: Site, device: Device, pool: int, plan: Plan | WorkPlan) -> Iterator[Check]:
+    """A directory of a device that must take `pool` bytes, and what it lies on."""
     host = site.host(device.host)
     look = 'test -d "$1" && { test -w "$1" && echo writable || echo "not writable"; }'
     done = commands.run(through(host.exec_prefix, ["sh", "-c", look, "r8", device.kv_dir]))
@@ -55,7 +62,7 @@ def device_checks(site: Site, device: Device, plan: Plan) -> Iterator[Check]:
         if writable
         else f"give this user a directory of its own under {device.kv_dir}",
     )
-    yield _room(host, device, round(pool_bytes(site, plan, device.name) * POOL_HEADROOM))
+    yield _room(host, device, pool)
     yield from _fio(site, plan, device.name)
     yield _lies_on(host, device)
     yield _drop(host)
@@ -71,7 +78,7 @@ def _room(host: Host, device: Device, pool: int) -> Check:
     )
 
 
-def _fio(site: Site, plan: Plan, device: str) -> Iterator[Check]:
+def _fio(site: Site, plan: Plan | WorkPlan, device: str) -> Iterator[Check]:
     """Whether fio is there and its files have room; nothing where the site switched it off."""
     words = fio_words(site, plan, device)
     if words is None:

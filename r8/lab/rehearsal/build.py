@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from r8.lab.keeper import Keeper
     from r8.lab.rehearsal.ladder import ShapedDevice
     from r8.lab.site import Plan, Site
-    from r8.lab.site import Shape as SiteShape
+    from r8.lab.site_rehearsal import Shape as SiteShape
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 # Beside nox's own environments, so that `git clean` and a newcomer find it in one place.
 STACK_DIR = CHECKOUT / ".nox" / "r8-stack"
 MODEL_TIMEOUT_S = 300.0
 CONNECTOR = "r8_cpu_connector.py"
+# A work arm whose workers start the engine itself.
+ENGINE_TOOL = "engine"
 
 
 @contextlib.contextmanager
@@ -46,20 +48,24 @@ def rehearsal_ground(
         raise SiteError(
             "no [rehearsal] table", where=site.name, next_step="use data/sites/rehearsal.toml"
         )
-    plan = site.scenarios[scenario]
-    arms = [site.arms[name] for name in dict.fromkeys((*plan.arms, *plan.other_arms))]
-    versions = [one for one in rehearsal.lmcache if one in {arm.lmcache for arm in arms}]
+    needs = _needs(site, scenario)
     say("engine environment")
-    engine_stack.ensure(STACK_DIR, versions)
+    engine_stack.ensure(STACK_DIR, needs.lmcache)
     python = engine_stack.stack_python(STACK_DIR)
-    say("tiny model")
-    model = _model(rehearsal.model_of(scenario), python)
-    _check_model(model, plan, site.name)
+    model_dir = ""
+    if needs.model is not None:
+        say("tiny model")
+        model = _model(needs.model, python)
+        if needs.plan is not None:
+            _check_model(model, needs.plan, site.name)
+        model_dir = str(model["path"])
     with contextlib.ExitStack() as stack:
         shapes = rehearsal.shapes_of(scenario)
         devices = _devices(shapes, keeper, work_dir, stack, say)
         calibrators = {
-            shape.device: _calibrator(devices[shape.device], plan, shape, work_dir, say)
+            shape.device: _calibrator(
+                devices[shape.device], needs.chunk_bytes, shape, work_dir, say
+            )
             for shape in shapes
         }
         yield {
@@ -73,14 +79,46 @@ def rehearsal_ground(
             },
             "fillings": {
                 "stack_python": str(python),
-                "model_dir": str(model["path"]),
+                "model_dir": model_dir,
                 "connector_dir": str(_connector(work_dir)),
                 "shaped": "shaped",
             },
-            "overlays": {one: engine_stack.overlay(STACK_DIR, one) for one in versions},
+            "overlays": {one: engine_stack.overlay(STACK_DIR, one) for one in needs.lmcache},
             "calibrators": calibrators,
             "controls": {name: device.control for name, device in devices.items()},
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Needs:
+    """What a scenario asks of the ground beyond its devices."""
+
+    lmcache: list[str]
+    model: dict[str, int] | None  # numbers of the tiny model; None: no engine is started
+    plan: Plan | None  # whose arithmetic stands on that model
+    chunk_bytes: int  # size of the files a calibration reads
+
+
+def _needs(site: Site, scenario: str) -> _Needs:
+    assert site.rehearsal is not None  # noqa: S101 - for the type checker; the caller looked
+    plan = site.scenarios.get(scenario)
+    if plan is not None:
+        arms = [site.arms[name] for name in dict.fromkeys((*plan.arms, *plan.other_arms))]
+        wanted = {arm.lmcache for arm in arms}
+        return _Needs(
+            lmcache=[one for one in site.rehearsal.lmcache if one in wanted],
+            model=site.rehearsal.model_of(scenario),
+            plan=plan,
+            chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
+        )
+    work = site.works[scenario]
+    tools = {arm.tool for arm in work.arm.values()}
+    return _Needs(
+        lmcache=[],
+        model=site.rehearsal.model_of(scenario) if ENGINE_TOOL in tools else None,
+        plan=None,
+        chunk_bytes=work.file_bytes,
+    )
 
 
 def _model(numbers: dict[str, int], python: Path) -> dict[str, Any]:
@@ -178,7 +216,7 @@ class Calibrator:
 
 def _calibrator(
     device: ShapedDevice,
-    plan: Plan,
+    chunk_bytes: int,
     shape: SiteShape,
     work_dir: Path,
     say: Callable[[str], None],
@@ -186,7 +224,7 @@ def _calibrator(
     ratio = shape.ceiling_reference / shape.serial_reference if shape.serial_reference else None
     return Calibrator(
         device=device,
-        chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
+        chunk_bytes=chunk_bytes,
         target_ratio=ratio,
         raw_dir=work_dir / "calibration" / device.name,
         say=say,

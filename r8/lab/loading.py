@@ -1,0 +1,79 @@
+"""Concurrent model loading: every worker loads a model of its own, cold, at one barrier.
+
+The order is the argument: make the models, bring them to the device, drop the page cache, look
+whether nothing is left, then load each once. The same loads again, from the page cache, show that
+the byte balance can say no.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from r8.lab import model_files
+from r8.lab.crew import WorkerSpec
+from r8.lab.jobs import Job
+from r8.lab.work_stage import Files, act, drop, look, make_durable
+
+if TYPE_CHECKING:
+    from r8.lab.work_stage import WorkStage
+
+# Enough to run every line of the loader once.
+REWARM_BYTES = 1_000_000
+TOOL = Path(__file__).with_name("work_tools") / "load_safetensors.py"
+
+
+def models_of(stage: WorkStage) -> dict[str, Path]:
+    """The model directory of each worker."""
+    if stage.arm.files_dir is None:
+        return {name: stage.path / f"model-{name}" for name in stage.workers}
+    found = model_files.found_models(stage.path, len(stage.workers))
+    return dict(zip(stage.workers, found, strict=True))
+
+
+def make_models(stage: WorkStage) -> Files:
+    """A model for each worker, made on the spot unless the site names a directory of them."""
+    plan, made = stage.plan, stage.arm.files_dir is None
+    models = models_of(stage)
+    if made:
+        stage.say(f"making {len(models)} models of {plan.worker_bytes} bytes")
+        for directory in models.values():
+            model_files.make_model(
+                directory, plan.worker_bytes, plan.shard_bytes, stage.recording.run.seed
+            )
+    files, size = model_files.size_of(list(models.values()))
+    return Files(files=files, total_bytes=size, made=made)
+
+
+def loaders(stage: WorkStage) -> list[WorkerSpec]:
+    """A process a worker, each with its device."""
+    environment = stage.environment
+    return [
+        WorkerSpec(
+            name=name,
+            argv=(*stage.ground.python_running(str(TOOL), "--device", stage.torch_device(number)),),
+            env=environment,
+        )
+        for number, name in enumerate(stage.workers)
+    ]
+
+
+def rewarm(stage: WorkStage) -> None:
+    """Load a small model from elsewhere: a drop takes the libraries' pages away as well."""
+    small = stage.ground.work_dir / "rewarm"
+    if not small.is_dir():
+        model_files.make_model(small, REWARM_BYTES, REWARM_BYTES, stage.recording.run.seed)
+    act(stage, "rewarm", {name: {"path": str(small)} for name in stage.workers})
+
+
+def _phases(stage: WorkStage, files: Files) -> None:
+    make_durable(stage, files)
+    drop(stage)
+    rewarm(stage)
+    orders = {name: {"path": str(path)} for name, path in models_of(stage).items()}
+    act(stage, "measure", orders)
+    look(stage, "after_measure")
+    act(stage, "warm", orders)
+
+
+JOB = Job(moves="read", make=make_models, specs=loaders, phases=_phases)

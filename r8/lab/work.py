@@ -1,0 +1,251 @@
+"""The seam by which a scenario without a KV engine runs: the life of a work run.
+
+A scenario of `[works.NAME]` in the site file names a job (`r8.lab.jobs.Job`: loading, switching,
+checkpoint). A cell is one arm with one number of workers in one block, and a life of its own:
+
+    ground -> make the files -> workers start and wait -> probes start
+           -> the job's phases (durable, drop, cold, measure, warm..) -> probes stop -> finalise
+
+The workers (`r8.lab.crew`) are processes that wait at one barrier; what they say becomes events
+named `work`, one a worker and phase, which the view `work` of data/queries/metrics.sql reads. The
+run directory, its journals, probes, residency and manifest are those of every other run, so the
+certificate's rules apply to it; a rule that asks about a KV engine says that it does not apply.
+
+A new job: a module with a `JOB`, its name in `WorkPlan.job` and in `JOBS` below, and rules that
+read its rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import R8Error, SiteError
+from r8.finalise import finalise, recover
+from r8.lab import instruments, loading, matrix, provenance
+from r8.lab.campaign import open_campaign, progress_of
+from r8.lab.crew import start_crew
+from r8.lab.ground import prepare
+from r8.lab.hosts import KvDirectory
+from r8.lab.recording import Recording
+from r8.lab.work_stage import ALL_FILES, WorkStage, expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from r8.lab.campaign import Campaign
+    from r8.lab.ground import Ground
+    from r8.lab.jobs import Job
+    from r8.lab.keeper import Keeper
+    from r8.lab.matrix import Matrix
+    from r8.lab.plan import Place
+    from r8.lab.progress import Progress
+    from r8.lab.site import Host, LoadedSite
+    from r8.lab.work_site import WorkPlan
+    from r8.lab.work_stage import Files
+    from r8.model import Run
+
+JOBS: dict[str, Job] = {"load": loading.JOB}
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkCampaign:
+    """A work scenario being run on a prepared ground; for tests it is what `Campaign` is."""
+
+    loaded: LoadedSite
+    scenario: str
+    matrix: Matrix
+    places: tuple[Place, ...]
+    runs_root: Path
+    keeper: Keeper
+    ground: Ground
+    progress: Progress
+
+    @property
+    def plan(self) -> WorkPlan:
+        """What this site gives the scenario to do."""
+        return self.loaded.site.works[self.scenario]
+
+    def run(self, place: Place) -> Path:
+        """Run one cell; returns its finished directory. A finished cell is never run again.
+
+        Raises:
+            R8Error: the cell failed; what was recorded until then is kept as an incomplete run.
+
+        """
+        folder = self.runs_root / self.scenario
+        done = matrix.finished_run(folder, self.matrix.campaign_id, place.name)
+        if done is not None:
+            return done
+        self.progress.start(f"block {place.block} {place.arm} c{place.concurrency}")
+        run_id = matrix.next_run_id(folder, self.matrix.campaign_id, place.name)
+        stage = self._begin(place, run_id)
+        try:
+            self._measure(stage)
+        except (R8Error, OSError):
+            stage.recording.close()
+            recover(stage.recording.directory)
+            raise
+        stage.recording.event("run_end")
+        stage.recording.close()
+        path = finalise(stage.recording.directory, complete=True)
+        self.progress.finish()
+        return path
+
+    def _begin(self, place: Place, run_id: str) -> WorkStage:
+        plan, arm = self.plan, self.plan.arm[place.arm]
+        host = self._host(arm.device)
+        root = self.ground.kv_root(arm.device)
+        directory = KvDirectory(
+            host=host, path=arm.files_dir or str(root / f"r8-{run_id}"), suffixes=ALL_FILES
+        )
+        recording = Recording.begin(
+            self.runs_root,
+            self._describe(place, run_id, directory.path),
+            self.loaded.text,
+            arms=sorted(self.matrix.arms),
+            levels=list(plan.concurrency),
+            blocks=self.matrix.blocks,
+            places=list(self.matrix.places),
+        )
+        recording.event("cell_begin", job=plan.job, tool=arm.tool, index=place.index)
+        recording.event("ground", **self.ground.facts(arm))
+        return WorkStage(
+            keeper=self.keeper,
+            ground=self.ground,
+            plan=plan,
+            arm=arm,
+            place=place,
+            recording=recording,
+            directory=directory,
+            say=self.progress.say,
+        )
+
+    def _describe(self, place: Place, run_id: str, directory: str) -> Run:
+        moves = JOBS[self.plan.job].moves
+        return provenance.describe_work(
+            self.loaded,
+            self.scenario,
+            self.ground,
+            place,
+            ids=(self.matrix.campaign_id, run_id),
+            directory=directory,
+            seed=self.matrix.seed + place.block,
+            moves=moves,
+        )
+
+    def _host(self, device: str) -> Host:
+        """Workers, clocks and probes of a work run are this host's."""
+        host = self.loaded.site.host(self.loaded.site.device(device).host)
+        if host.exec_prefix:
+            raise SiteError(
+                f"work scenarios run on the host of their device, {host.name} is behind a prefix",
+                where=str(self.loaded.path),
+                next_step=f"start R8 on {host.name} with a site file that names no prefix for it",
+            )
+        return host
+
+    def _measure(self, stage: WorkStage) -> None:
+        job, recording, arm = JOBS[self.plan.job], stage.recording, stage.arm
+        instruments.environment(recording, "begin", stage.directory.host)
+        for row in self.ground.calibration(arm, stage.place.block):
+            recording.append("calibration", row)
+        undo = None
+        if arm.files_dir is None:
+            # Noted before the act: what is half made is removed too.
+            undo = self.keeper.on_exit(stage.directory.words("remove"), "files of a work run")
+            stage.directory.make()
+        try:
+            self._work(stage, job)
+        finally:
+            if undo is not None:
+                self.keeper.undo(undo)
+        instruments.environment(recording, "end", stage.directory.host)
+
+    def _work(self, stage: WorkStage, job: Job) -> None:
+        recording = stage.recording
+        recording.event("populate_begin")
+        files = job.make(stage)
+        expect(stage, files)
+        recording.event("populate_end", files=files.files, bytes=files.total_bytes, made=files.made)
+        stage.say("starting workers")
+        stage.crew = start_crew(self.keeper, job.specs(stage), recording.raw(""))
+        try:
+            for one in stage.crew.workers:
+                recording.event("worker_started", worker=one.name, pid=one.pid, **_plain(one.facts))
+            self._probed(stage, job, files)
+        finally:
+            stage.crew.stop()
+
+    def _probed(self, stage: WorkStage, job: Job, files: Files) -> None:
+        pids = {} if stage.crew is None else stage.crew.pids
+        device = self.loaded.site.device(stage.arm.device)
+        watched = tuple(
+            replace(one, instances=tuple(pids)) for one in self.ground.watched(stage.arm, ())
+        )
+        probes = instruments.start_probes(
+            self.keeper,
+            stage.recording,
+            watched,
+            {
+                "engines": pids,
+                "metrics": {},
+                "rates_hz": instruments.PROBE_RATES_HZ | {"nic": instruments.NIC_RATE_HZ},
+                "nics": list(device.nics),
+                "iostat": True,
+            },
+        )
+        try:
+            job.phases(stage, files)
+        finally:
+            instruments.stop_probes(self.keeper, stage.recording, probes)
+
+
+def _plain(facts: dict[str, Any]) -> dict[str, Any]:
+    """What a worker says of itself, without the words of the protocol."""
+    return {key: value for key, value in facts.items() if key not in {"ready", "pid"}}
+
+
+@contextlib.contextmanager
+def open_work(
+    loaded: LoadedSite,
+    plan_of: Matrix,
+    cells: tuple[Place, ...],
+    keeper: Keeper,
+    *,
+    runs_root: Path,
+) -> Iterator[WorkCampaign]:
+    """Prepare the ground and hand out the campaign; what was built is taken down afterwards."""
+    folder = runs_root / plan_of.scenario
+    progress = progress_of(plan_of, folder)
+    progress.start("ground")
+    with prepare(loaded, plan_of.scenario, keeper, progress.say) as ground:
+        matrix.write_matrix(folder, plan_of)
+        try:
+            yield WorkCampaign(
+                loaded=loaded,
+                scenario=plan_of.scenario,
+                matrix=plan_of,
+                places=cells,
+                runs_root=runs_root,
+                keeper=keeper,
+                ground=ground,
+                progress=progress,
+            )
+        finally:
+            progress.end()
+
+
+def open_scenario(
+    loaded: LoadedSite,
+    plan_of: Matrix,
+    cells: tuple[Place, ...],
+    keeper: Keeper,
+    *,
+    runs_root: Path,
+) -> contextlib.AbstractContextManager[Campaign | WorkCampaign]:
+    """A campaign of either kind, as the site file has the scenario."""
+    opener = open_work if plan_of.scenario in loaded.site.works else open_campaign
+    return opener(loaded, plan_of, cells, keeper, runs_root=runs_root)

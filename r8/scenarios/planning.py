@@ -1,0 +1,110 @@
+"""What one invocation sets out to run: the campaigns of each scenario, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from r8.errors import SiteError
+from r8.lab.campaign import new_campaign_id, plan_campaign
+from r8.lab.cells import arms_known, cells_of
+from r8.lab.matrix import find_matrix, has_matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+    from r8.lab.matrix import Matrix
+    from r8.lab.plan import Place
+    from r8.lab.site import LoadedSite
+
+# Blocks use the seeds after their campaign's own; rounds must never meet.
+ROUND_STRIDE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One campaign of this invocation, planned and not yet opened."""
+
+    loaded: LoadedSite
+    matrix: Matrix
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfit:
+    """Why a collected scenario cannot be run here; the others are."""
+
+    reason: str
+
+
+def planned(config: pytest.Config, loaded: LoadedSite, scenario: str) -> list[Round] | Unfit:
+    """The campaigns of a scenario: one, or as many as rounds were asked for.
+
+    Raises:
+        SiteError: a level the site cannot run, or a resumed campaign of another site file.
+
+    """
+    arms = _arms(config, loaded, scenario)
+    if isinstance(arms, Unfit):
+        return arms
+    if config.getoption("--resume"):
+        found = list(_resumed(config, loaded, scenario))
+        return found or Unfit(reason=f"no campaign of {scenario} to resume by that name")
+    return list(_begun(config, loaded, scenario, arms))
+
+
+def _arms(config: pytest.Config, loaded: LoadedSite, scenario: str) -> tuple[str, ...] | Unfit:
+    plan = loaded.site.plan_of(scenario)
+    if plan is None:
+        return Unfit(reason=f"the site file has no plan for {scenario}")
+    wanted = config.getoption("--arms")
+    if wanted == "all":
+        return (*plan.arms, *plan.other_arms)
+    if not wanted:
+        return plan.arms
+    arms, known = tuple(wanted.split(",")), arms_known(loaded.site, scenario)
+    unknown = [arm for arm in arms if arm not in known]
+    if unknown:
+        names = ", ".join(sorted(known))
+        return Unfit(reason=f"no such arm of {scenario}: {', '.join(unknown)}; known: {names}")
+    return arms
+
+
+def _begun(
+    config: pytest.Config, loaded: LoadedSite, scenario: str, arms: tuple[str, ...]
+) -> Iterator[Round]:
+    plan, count = loaded.site.plan_of(scenario), config.getoption("--rounds")
+    planned = 0 if plan is None else plan.blocks
+    blocks = 1 if config.getoption("--smoke") else config.getoption("--blocks") or planned
+    base = new_campaign_id(scenario)
+    for number in range(count):
+        # Rounds are independent: other prompts, another order of arms, engines of their own.
+        seed = config.getoption("--order-seed") + ROUND_STRIDE * number
+        matrix, cells = plan_campaign(
+            loaded,
+            scenario,
+            arms,
+            blocks=blocks,
+            seed=seed,
+            campaign_id=base if count == 1 else f"{base}-r{number + 1}",
+        )
+        yield Round(loaded=loaded, matrix=matrix, places=cells)
+
+
+def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterator[Round]:
+    """Campaigns that were interrupted, with the plan they began with and no other."""
+    folder = config.getoption("--runs-root") / scenario
+    for wanted in filter(None, (config.getoption("--resume") or "").split(",")):
+        if not has_matrix(folder, wanted):
+            continue  # a campaign of another scenario
+        matrix = find_matrix(folder, wanted)
+        if matrix.site_sha256 != loaded.sha256:
+            raise SiteError(
+                f"campaign {matrix.campaign_id} began with another site file",
+                where=f"{loaded.path}, begun with {matrix.site}",
+                next_step="give the file it began with: a matrix on two sites is none",
+            )
+        cells = cells_of(loaded.site, scenario, matrix.arms, matrix.blocks, matrix.seed)
+        yield Round(loaded=loaded, matrix=matrix, places=cells)
