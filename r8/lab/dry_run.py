@@ -113,7 +113,9 @@ def _life(ground: Ground, matrix: Matrix, cells: list[Place], folder: Path) -> I
     if setting.kv is not None:
         yield _line(HERE, setting.kv.words("make"))
     for instance in setting.instances():
-        yield from _start(setting, instance.name)
+        yield _start(setting, instance.name)
+    for instance in setting.instances():
+        yield from _ready(setting, instance.name)
     partial = folder / f"{run_id}.partial"
     yield _client("probe", partial)
     if setting.kv is not None:
@@ -142,17 +144,24 @@ def _trees(ground: Ground, matrix: Matrix, setting: Setting) -> Iterator[str]:
     yield _line(HERE, provenance.versions_argv(ground, setting.env))
 
 
-def _start(setting: Setting, name: str) -> Iterator[str]:
+def _start(setting: Setting, name: str) -> str:
     site = setting.site
     instance = site.instance(name)
     env, command = setting.environment(instance), setting.command(instance)
     argv = engine.engine_argv(site, instance, env, command)
     if not engine_is_remote(site, instance.host):
         argv = ["env", *(f"{key}={value}" for key, value in sorted(env.items())), *argv]
-    yield _line(site.host_of(name), argv, "&")
+    return _line(site.host_of(name), argv, "&")
+
+
+def _ready(setting: Setting, name: str) -> Iterator[str]:
+    """Every engine is started before the first one is waited for."""
+    site = setting.site
+    instance = site.instance(name)
     yield f"# until {engine.base_url_of(instance)}{site.engine.ready_path} says 200"
     if site.engine.root_pid is not None:
-        yield _line(site.host_of(name), engine.root_pid_argv(site, name, setting.names))
+        names = setting.names_of(instance)
+        yield _line(site.host_of(name), engine.root_pid_argv(site, name, names))
 
 
 def _client(phase: str, partial: Path) -> str:

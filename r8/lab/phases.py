@@ -81,9 +81,11 @@ def engines_ready(stage: Stage) -> None:
     life, engine = stage.life, stage.life.setting.site.engine
     for running in life.engines:
         wait_ready(running, engine.ready_path, engine.ready_timeout_s)
-    life.engines[:] = [
-        with_root_pid(life.setting.site, one, life.setting.names) for one in life.engines
-    ]
+    for number, (running, instance) in enumerate(
+        zip(life.engines, life.setting.instances(), strict=True)
+    ):
+        names = life.setting.names_of(instance)
+        life.engines[number] = with_root_pid(life.setting.site, running, names)
     for running in life.engines:
         stage.recording.event("engine_started", instance=running.instance, pid=running.root_pid)
 

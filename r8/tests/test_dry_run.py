@@ -20,7 +20,8 @@ def starts_of(loaded: LoadedSite, scenario: str, tmp_path: Path) -> list[str]:
     """The lines that start an engine."""
     arms = loaded.site.scenarios[scenario].arms
     matrix, cells = plan_campaign(loaded, scenario, arms, blocks=1, seed=8)
-    return [line for line in dry_run(loaded, matrix, cells, tmp_path) if "api_server" in line]
+    lines = dry_run(loaded, matrix, cells, tmp_path)
+    return [line for line in lines if "vllm.entrypoints.openai.api_server" in line]
 
 
 def test_r2_starts_one_engine_a_life_with_the_published_flags(tmp_path: Path) -> None:
@@ -74,3 +75,15 @@ def test_behind_ssh_every_command_arrives_as_one_quoted_word(tmp_path: Path) -> 
         words = shlex.split(line.partition("$ ")[2].removesuffix(" &"))
         assert words[:4] == ["ssh", "-o", "BatchMode=yes", "node0"]
         assert words[5:] == [] or words[5] in {"<", "until", "-"}, words[5:]
+
+
+def test_each_engine_of_a_container_is_asked_for_its_own_pid(tmp_path: Path) -> None:
+    """What `docker exec` starts is no child of the container's first process, nor of the other."""
+    loaded = load_site(SITES / "mi308x-480b.toml")
+    matrix, cells = plan_campaign(loaded, "r3-tp4x2", ("recompute",), blocks=1, seed=8)
+    asked = [line for line in dry_run(loaded, matrix, cells, tmp_path) if "docker top" in line]
+    assert len(asked) == 2
+    for port, line in zip((8000, 8001), asked, strict=True):
+        script = shlex.split(line.partition("$ ")[2])[2]
+        assert script.startswith("docker top vllm -eo pid,args | awk ")
+        assert f"--port {port}( |$)/{{print $1; exit}}" in script
