@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from r8.enginelog import FATAL_TEXTS
 from r8.errors import EngineError
 from r8.lab.commands import run
 from r8.lab.hosts import engine_is_remote, engine_words, through
@@ -189,7 +190,8 @@ def wait_ready(engine: RunningEngine, path: str, timeout_s: float) -> None:
     """Wait until the health check answers 200.
 
     Raises:
-        EngineError: the process ended, or the time ran out; the log's last lines are quoted.
+        EngineError: the process ended, the time ran out, or the engine is up without its KV tier;
+            the log's last lines are quoted.
 
     """
     deadline = time.monotonic() + timeout_s
@@ -198,9 +200,21 @@ def wait_ready(engine: RunningEngine, path: str, timeout_s: float) -> None:
         if code is not None:
             raise _died(engine, f"the engine ended with code {code} before it was ready")
         if _status(engine.base_url, path) == http.client.OK:
+            _require_whole(engine)
             return
         time.sleep(POLL_INTERVAL_S)
     raise _died(engine, f"no 200 from {engine.base_url}{path} within {timeout_s:g} s")
+
+
+def _require_whole(engine: RunningEngine) -> None:
+    """A healthy server may have lost its KV tier at start: only its log says so."""
+    for line in _log_lines(engine.log_path):
+        if any(text in line for text in FATAL_TEXTS):
+            raise EngineError(
+                f"the engine is up, but not whole: {line.strip()[:200]}",
+                where=f"instance {engine.instance}, {engine.log_path}",
+                next_step="mend what the traceback after that line names, then start again",
+            )
 
 
 def _died(engine: RunningEngine, what: str) -> EngineError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 # A run directory of R1 holds a few MB; a full disk in the middle costs a block.
 RUNS_FREE_BYTES = 500_000_000
+# A Unix socket's path takes 107 characters (sun_path in unix(7)); LMCache adds "/engine_", a UUID
+# and "_service_lookup_lmcache_rpc_port_0".
+SOCKET_DIR_CHARACTERS = 107 - len("/engine_") - 36 - len("_service_lookup_lmcache_rpc_port_0")
 
 
 def scenario_of(site: Site, wanted: str) -> str:
@@ -51,7 +55,8 @@ def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Check]
             )
         ]
     plan = site.scenarios[scenario]
-    checks = [*_ports(site, plan), *plan_checks(site, plan), _runs_root(site, runs_root)]
+    checks = [*_ports(site, plan), *_sockets(site, plan)]
+    checks += [*plan_checks(site, plan), _runs_root(site, runs_root)]
     if site.rehearsal is not None:
         checks += _rehearsal(site.rehearsal.memory_bytes)
     else:
@@ -97,6 +102,24 @@ def _ports(site: Site, plan: Plan) -> Iterator[Check]:
                 )
             else:
                 yield Check(name=f"port {port}", ok=True, saw="free")
+
+
+def _sockets(site: Site, plan: Plan) -> Iterator[Check]:
+    """Room for the names of LMCache's sockets, which an engine started here makes in TMPDIR.
+
+    Longer names leave the engine healthy without its KV tier.
+    """
+    if all(site.host(site.host_of(name)).exec_prefix for name in plan.instances):
+        return
+    place = site.engine.env.get("TMPDIR") or tempfile.gettempdir()
+    ok = len(place) <= SOCKET_DIR_CHARACTERS
+    yield Check(
+        name="temporary directory",
+        ok=ok,
+        saw=f"{place}: {len(place)} characters, LMCache's socket names leave room for "
+        f"{SOCKET_DIR_CHARACTERS}",
+        next_step="" if ok else "start again with TMPDIR=/tmp, or set TMPDIR in [engine.env]",
+    )
 
 
 def _runs_root(site: Site, runs_root: Path) -> Check:

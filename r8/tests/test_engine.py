@@ -103,3 +103,33 @@ def test_a_server_that_never_gets_ready_is_named_with_its_last_words(
     assert raised.value.exit_code == 4
     if code.endswith("sys.exit(3)"):
         assert "bad flag" in str(raised.value)
+
+
+DEGRADED_SERVER = """
+import http.server, sys
+print(sys.argv[2], flush=True)
+class Healthy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Healthy).serve_forever()
+"""
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_healthy_server_that_lost_its_kv_tier_at_start_is_stopped_with_its_own_line(
+    tmp_path: Path, *, whole: bool
+) -> None:
+    port = _free_port()
+    said = (
+        "all well" if whole else "LMCache ERROR: System will operate in degraded mode (recompute)"
+    )
+    site = _site((sys.executable, "-c", DEGRADED_SERVER, str(port), said))
+    instance = msgspec.structs.replace(site.instances[0], port=port)
+    with Keeper(tmp_path / "keeper") as keeper:
+        log = tmp_path / "server.log"
+        engine = launch(keeper, site, instance, {}, list(site.engine.command), log)
+        if whole:
+            wait_ready(engine, "/health", timeout_s=20.0)
+        else:
+            with pytest.raises(EngineError, match=r"not whole: .*degraded mode"):
+                wait_ready(engine, "/health", timeout_s=20.0)

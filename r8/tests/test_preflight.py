@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,17 @@ def test_a_port_in_use_is_named_with_what_to_type(tmp_path: Path) -> None:
         busy = _changed(loaded, instances=(instance,))
         with pytest.raises(SiteError, match=f"port {port}.*ss -ltnp"):
             require_ready(busy, SCENARIO, tmp_path)
+
+
+def test_a_temporary_directory_too_long_for_the_engines_sockets_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/" + "x" * 40)
+    shipped = load_site(REHEARSAL)
+    assert "temporary directory" not in _failed(shipped, tmp_path)
+    engine = msgspec.structs.replace(shipped.site.engine, env={})
+    failed = _failed(_changed(shipped, engine=engine), tmp_path)
+    assert "41 characters" in failed["temporary directory"]
 
 
 def test_too_few_flush_sessions_are_refused_with_the_arithmetic(tmp_path: Path) -> None:

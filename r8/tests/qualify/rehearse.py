@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +43,9 @@ def start(
     scenario: str = SCENARIO,
 ) -> Rehearsal:
     """Start a scenario as nox does."""
-    log, runs_root, home = work / "rehearsal.log", runs_root or work / "runs", work / "tmp"
-    home.mkdir()
+    log, runs_root = work / "rehearsal.log", runs_root or work / "runs"
+    # A test's own directory has a long name, and the engine's sockets need a short one.
+    home = Path(tempfile.mkdtemp(prefix="r8q-", dir="/tmp"))
     options = (*options, "--site", str(site or changed_site(work)))
     argv = [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", scenario]
     argv += ["--runs-root", str(runs_root), *options]
@@ -113,4 +116,6 @@ def wait_until_clean(run: Rehearsal) -> list[str]:
     deadline = time.monotonic() + CLEANUP_S
     while (left := leftovers(run)) and time.monotonic() < deadline:
         time.sleep(0.5)
+    if not left:  # and so no mount below it
+        shutil.rmtree(run.home)
     return left
