@@ -30,14 +30,15 @@ from .errors import ClientError
 from .phase import Phase
 from .plan import Plan, make_plan
 from .progress import Progress
-from .prompts import prompt_token_ids
-from .render import request_body
+from .prompts import prompt_token_ids, session_digits
+from .render import render_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_SESSION_VOCAB = (10_000, 100_000)  # five digits and a comma: every token takes six bytes
-_TOKEN_BYTES = 6
+# As long as the ids of today's vocabularies get: six digits and a comma are seven bytes a token.
+_SESSION_VOCAB = (100_000, 150_000)
+_TOKEN_BYTES = 7
 _SPARE_S = 30.0  # beyond the script, before a stream is given up
 
 
@@ -143,7 +144,7 @@ def plan_values(asked: Calibration) -> dict[str, Any]:
         "base_url": "http://127.0.0.1:1",  # the null server chooses its port
         "model": "null",
         "sessions": list(range(asked.concurrency)),
-        "prompt_tokens": 2,
+        "prompt_tokens": session_digits(_SESSION_VOCAB),
         "output_tokens": asked.chunks,
         "concurrency": asked.concurrency,
         "vocab": list(_SESSION_VOCAB),
@@ -168,7 +169,7 @@ def _body_bytes(plan: Plan) -> int:
     ids = prompt_token_ids(
         seed=plan.seed, session=0, prompt_tokens=plan.prompt_tokens, vocab=plan.vocab
     )
-    return len(json.dumps(request_body(plan, ids), separators=(",", ":")))
+    return len(render_body(plan, ids))
 
 
 def _compare(

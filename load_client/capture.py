@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import sub
+from typing import TYPE_CHECKING, NamedTuple
 
 from .clock import STEP_TOLERANCE_NS, ClockMap
 
@@ -20,8 +21,7 @@ KERNEL = "kernel"
 USER = "user"
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """One successful receive. The kernel stamp is that of the last packet in `data`."""
 
     user_ns: int  # monotonic, just after the receive returned
@@ -64,11 +64,30 @@ def kernel_wall_ns(timespec: bytes) -> int | None:
     return int(seconds) * NS_PER_S + int(nanoseconds)
 
 
+def kernel_walls_ns(timespecs: bytes | bytearray) -> list[int | None]:
+    """The same of many payloads behind one another; where the kernel gave none, zeros stand."""
+    numbers = struct.unpack(f"@{len(timespecs) // TIMESPEC.size * 2}l", timespecs)
+    return [
+        seconds * NS_PER_S + nanoseconds if seconds else None
+        for seconds, nanoseconds in zip(numbers[::2], numbers[1::2], strict=True)
+    ]
+
+
+def kernel_instants_ns(capture: Capture, clock: ClockMap) -> list[int] | None:
+    """The monotonic instant of every read; None unless the kernel stamped all of them."""
+    walls_ns = [read.kernel_wall_ns for read in capture.reads]
+    known_ns = [wall_ns for wall_ns in walls_ns if wall_ns is not None]
+    return clock.monos_ns(known_ns) if known_ns and len(known_ns) == len(walls_ns) else None
+
+
 def insane_stamp(capture: Capture, clock: ClockMap) -> str | None:
     """Why the kernel stamps of this capture cannot be right; None when they can.
 
     A packet arrives after the request was sent, before it is read, and not before its predecessor.
     """
+    instants_ns = kernel_instants_ns(capture, clock)
+    if instants_ns is not None and _sane(capture, instants_ns):
+        return None
     floor_ns = capture.sent_ns
     for read in capture.reads:
         if read.kernel_wall_ns is None:
@@ -80,6 +99,14 @@ def insane_stamp(capture: Capture, clock: ClockMap) -> str | None:
             return f"stamped {floor_ns - arrival_ns} ns before it could arrive"
         floor_ns = arrival_ns
     return None
+
+
+def _sane(capture: Capture, instants_ns: list[int]) -> bool:
+    """Whether the rule of `insane_stamp` holds of all reads; it names the one that fails."""
+    first_ns = instants_ns[0] if capture.sent_ns is None else capture.sent_ns
+    waits_ns = map(sub, instants_ns, [first_ns, *instants_ns])
+    ahead_ns = map(sub, instants_ns, [read.user_ns for read in capture.reads])
+    return bool(min(waits_ns) >= -STEP_TOLERANCE_NS and max(ahead_ns) <= STEP_TOLERANCE_NS)
 
 
 def untrusted_kernel_clock(captures: Sequence[Capture], clock: ClockMap) -> str | None:
@@ -100,8 +127,8 @@ def arrivals(capture: Capture, clock: ClockMap | None) -> tuple[str, list[int]]:
     stamps when `clock` is given and every read has one, else user stamps for all of them:
     the two kinds are never mixed inside one request.
     """
-    stamps = [read.kernel_wall_ns for read in capture.reads]
     way = "" if capture.path == "plain" else f"-{capture.path}"
-    if clock is None or not stamps or None in stamps:
+    instants_ns = None if clock is None else kernel_instants_ns(capture, clock)
+    if instants_ns is None:
         return USER + way, [read.user_ns for read in capture.reads]
-    return KERNEL + way, [clock.mono_ns(stamp) for stamp in stamps if stamp is not None]
+    return KERNEL + way, instants_ns

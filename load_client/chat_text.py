@@ -6,7 +6,6 @@ words: the largest number of whole words that fits, then short fillers until the
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from .render import Message, authorization, host_header
 from .target import tls_context
 
 if TYPE_CHECKING:
+    import http.client
     from collections.abc import Sequence
 
     from .plan import Plan
@@ -87,6 +87,8 @@ def server_counter(plan: Plan, history: Sequence[Message] = ()) -> TokenCounter:
 
     It counts the conversation of `history` and one more message of the user.
     """
+    from http.client import HTTPException  # noqa: PLC0415 - half of the start-up, chat only
+
     host, port, prefix = plan.url()
     extra = {key: plan.extra_body[key] for key in _TEMPLATE_KEYS if key in plan.extra_body}
     where = f"{plan.base_url.split('://')[0]}://{host}:{port}{prefix}/tokenize"
@@ -100,7 +102,7 @@ def server_counter(plan: Plan, history: Sequence[Message] = ()) -> TokenCounter:
             connection.request("POST", path, body, headers)
             answer = connection.getresponse().read()
             return int(json.loads(answer)["count"])
-        except (OSError, http.client.HTTPException) as refusal:
+        except (OSError, HTTPException) as refusal:
             raise _no_count(str(refusal), where) from refusal
         except (ValueError, KeyError, TypeError) as damage:
             raise _no_count(answer[:_EXCERPT].decode("utf-8", "replace"), where) from damage
@@ -112,23 +114,21 @@ def server_counter(plan: Plan, history: Sequence[Message] = ()) -> TokenCounter:
 
 def _connection(plan: Plan, path: str) -> tuple[http.client.HTTPConnection, str]:
     """The plan's way to its server, and what to ask for on it."""
+    from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - as above
+
     host, port, _ = plan.url()
     context = tls_context(plan)
     if plan.proxy is None:
         if context is None:
-            return http.client.HTTPConnection(host, port, timeout=_TOKENIZE_TIMEOUT_S), path
-        secure = http.client.HTTPSConnection(
-            host, port, timeout=_TOKENIZE_TIMEOUT_S, context=context
-        )
+            return HTTPConnection(host, port, timeout=_TOKENIZE_TIMEOUT_S), path
+        secure = HTTPSConnection(host, port, timeout=_TOKENIZE_TIMEOUT_S, context=context)
         return secure, path
     proxy = urlsplit(plan.proxy)
     via, via_port = proxy.hostname or "", proxy.port or 80
     if context is None:
-        plain = http.client.HTTPConnection(via, via_port, timeout=_TOKENIZE_TIMEOUT_S)
+        plain = HTTPConnection(via, via_port, timeout=_TOKENIZE_TIMEOUT_S)
         return plain, f"http://{host_header(plan)}{path}"
-    tunnel = http.client.HTTPSConnection(
-        via, via_port, timeout=_TOKENIZE_TIMEOUT_S, context=context
-    )
+    tunnel = HTTPSConnection(via, via_port, timeout=_TOKENIZE_TIMEOUT_S, context=context)
     tunnel.set_tunnel(host, port)
     return tunnel, path
 

@@ -13,17 +13,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .calibrate import Calibration, calibrate
 from .clock import Clock
 from .errors import EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE, ClientError
-from .journal import append_rows
-from .limit import find_limit
+from .journal import append_lines, append_rows
 from .phase import Phase
 from .plan import make_plan, read_plan
 from .progress import Progress
 from .raw_stream import decode_batches
 from .rows import burst_rows
-from .shards import run_sharded, shard_main
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,6 +147,8 @@ def _run(options: argparse.Namespace) -> int:
     label = f"{plan.phase} {plan.instance}"
     progress = Progress(sys.stderr, label, len(plan.sessions), quiet=options.quiet)
     if plan.processes > 1:
+        from .shards import run_sharded  # noqa: PLC0415 - one process starts without it
+
         summary = run_sharded(plan, options.out, progress, options.client_cpus)
     else:
         summary = Phase(plan, options.out, progress, Clock()).run()
@@ -157,6 +156,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _shard(options: argparse.Namespace) -> int:
+    from .shards import shard_main  # noqa: PLC0415 - as above
+
     plan = make_plan(json.loads(sys.stdin.readline()), "the plan of a shard")
     label = f"{plan.phase} {plan.instance} {plan.shard[0] + 1}/{plan.shard[1]}"
     progress = Progress(sys.stderr, label, len(plan.sessions), quiet=True)
@@ -164,6 +165,9 @@ def _shard(options: argparse.Namespace) -> int:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
+    from .calibrate import Calibration, calibrate  # noqa: PLC0415 - a phase starts without them
+    from .limit import find_limit  # noqa: PLC0415 - as above
+
     asked = Calibration(
         concurrency=options.concurrency,
         request_bytes=options.request_bytes,
@@ -199,7 +203,7 @@ def _rederive(options: argparse.Namespace) -> int:
         ) from refusal
     for clock, captures in batches:
         requests, chunks, _ = burst_rows(captures, clock)
-        append_rows(options.out / "chunks.jsonl", chunks)
+        append_lines(options.out / "chunks.jsonl", "".join(one.lines() for one in chunks))
         append_rows(options.out / "requests.jsonl", requests)
     print(f"{sum(len(captures) for _, captures in batches)} requests in {len(batches)} batches")
     return EXIT_OK

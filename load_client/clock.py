@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 # Reading wall between two monotonic reads takes 0.1-0.3 us when nothing interferes. A wider pair
 # was interrupted in between and knows less.
@@ -80,12 +80,19 @@ class ClockMap:
 
     def mono_ns(self, wall_ns: int) -> int:
         """The monotonic instant of a wall instant; meaningless when `stepped`."""
-        instant_ns = wall_ns - self.first.offset_ns
-        elapsed_ns = self.last.mono_ns - self.first.mono_ns
-        if elapsed_ns <= 0:
-            return instant_ns
-        moved_ns = self.last.offset_ns - self.first.offset_ns
-        return instant_ns - moved_ns * (instant_ns - self.first.mono_ns) // elapsed_ns
+        return self.monos_ns([wall_ns])[0]
+
+    def monos_ns(self, walls_ns: Iterable[int]) -> list[int]:
+        """The monotonic instants of wall instants."""
+        offset_ns, begin_ns = self.first.offset_ns, self.first.mono_ns
+        elapsed_ns = self.last.mono_ns - begin_ns
+        moved_ns = self.last.offset_ns - offset_ns
+        if elapsed_ns <= 0 or not moved_ns:
+            return [wall_ns - offset_ns for wall_ns in walls_ns]
+        return [
+            (instant_ns := wall_ns - offset_ns) - moved_ns * (instant_ns - begin_ns) // elapsed_ns
+            for wall_ns in walls_ns
+        ]
 
 
 def clock_map(samples: Sequence[OffsetSample]) -> ClockMap:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
-from .capture import Read, kernel_wall_ns
+from .capture import Read, kernel_walls_ns
 
 if TYPE_CHECKING:
     import socket
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from .target import Target
 
 _HEAD_BYTES = 4096
+_new_read = partial(tuple.__new__, Read)  # past the named tuple's own, which takes keywords too
+_DONE_ENDING = b"data: [DONE]\n\n\r\n0\r\n\r\n"
 
 
 @dataclass(slots=True, eq=False)
@@ -21,9 +24,11 @@ class Connection:
     """One request on its way. Instants are monotonic; None until they come."""
 
     request_id: str
-    payload: bytes  # b"" once it is sent
+    payload: bytes  # b"" once it is sent or lies in an outbox
     target: Target
     request_bytes: int = field(init=False)
+    wire_bytes: int = field(init=False)  # more where it is encrypted
+    laid_at: int | None = None  # its place in the wire's outbox
     eager: bool = False  # send as soon as the connection stands
     link: Link | None = None
     sock: socket.socket | None = None
@@ -34,7 +39,10 @@ class Connection:
     sent_done_ns: int | None = None
     sent_bytes: int = 0
     unsendable: bool = False  # the server stopped listening; its answer may still come
-    raw_reads: list[tuple[int, bytes, bytes]] = field(default_factory=list)
+    # One read's data, user instant and kernel stamp (zeros without one) stand at the same place.
+    data: list[bytes] = field(default_factory=list)
+    user_ns: list[int] = field(default_factory=list)
+    timespecs: bytearray = field(default_factory=bytearray)
     looked_at_bytes: int = 0
     ended: str | None = None
     ended_ns: int | None = None
@@ -46,27 +54,41 @@ class Connection:
             raise ValueError(f"{self.request_id} has no socket")
         return self.sock
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What the kernel has not taken yet."""
+        return self.wire_bytes - self.sent_bytes
+
     def __post_init__(self) -> None:
         """Remember the size: encryption changes it, and sending forgets the bytes."""
-        self.request_bytes = len(self.payload)
+        self.request_bytes = self.wire_bytes = len(self.payload)
+
+    def says_done(self) -> bool:
+        """Its last bytes are those of a chunked event stream that ended as it should.
+
+        No event can hold them: data of an event has no line ends.
+        """
+        if self.data[-1][-5:] != _DONE_ENDING[-5:]:
+            return False
+        tail = b"".join(self.data[-4:])[-len(_DONE_ENDING) :]
+        return tail == _DONE_ENDING and b"chunked" in self.data[0][:_HEAD_BYTES].lower()
 
     def may_be_complete(self) -> bool:
         """A cheap look before the whole response is parsed.
 
         Every chunked body ends with an empty line; a body of another framing must be looked at.
         """
-        tail = b"".join(data for _, data, _ in self.raw_reads[-4:])[-4:]
-        if tail == b"\r\n\r\n" or not self.raw_reads:
+        tail = b"".join(self.data[-4:])[-4:]
+        if tail == b"\r\n\r\n" or not self.data:
             return True
-        return b"chunked" not in self.raw_reads[0][1][:_HEAD_BYTES].lower()
+        return b"chunked" not in self.data[0][:_HEAD_BYTES].lower()
 
     @property
     def received(self) -> bytes:
         """All response bytes so far."""
-        return b"".join(data for _, data, _ in self.raw_reads)
+        return b"".join(self.data)
 
     def reads(self) -> tuple[Read, ...]:
         """The receives with their stamps decoded; called when the burst is over."""
-        return tuple(
-            Read(user_ns, kernel_wall_ns(stamp), data) for user_ns, data, stamp in self.raw_reads
-        )
+        walls_ns = kernel_walls_ns(self.timespecs)
+        return tuple(map(_new_read, zip(self.user_ns, walls_ns, self.data, strict=True)))

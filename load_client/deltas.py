@@ -27,7 +27,7 @@ _EXCERPT_CHARACTERS = 300
 
 # Thousands of events a second are read after a burst: a named tuple is made five times as fast as
 # a frozen dataclass, and a decoder of our own skips the guesses of json.loads about its input.
-_DECODE = json.JSONDecoder().decode
+_DECODER = json.JSONDecoder()
 
 
 class Delta(NamedTuple):
@@ -57,11 +57,19 @@ def read_delta(event: SseEvent, endpoint: str) -> Delta:
     if event.data.strip() == DONE:
         return Delta(kind="done")
     try:
-        message = _DECODE(event.data.decode("utf-8"))
-        return _understand(message, event, endpoint)
+        return _understand(_decoded(event.data.decode("utf-8")), event, endpoint)
     except (ValueError, RecursionError) as damage:
         excerpt = event.data[:_EXCERPT_CHARACTERS].decode("utf-8", "replace")
         return Delta(kind="error", error=f"event not understood ({damage}): {excerpt}")
+
+
+def _decoded(text: str) -> Any:
+    """`json.loads`, without its search for white space where there is none."""
+    if text.startswith("{") and text.endswith("}"):
+        message, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return message
+    return _DECODER.decode(text)
 
 
 def _understand(message: Any, event: SseEvent, endpoint: str) -> Delta:

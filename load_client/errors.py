@@ -1,10 +1,18 @@
-"""The one error this instrument raises on purpose: a line for a person, and exit code 4."""
+"""The errors this instrument raises on purpose.
+
+ClientError     a line for a person, and exit code 4
+LinkError       one connection's way failed; becomes a row, never reaches a person otherwise
+"""
 
 from __future__ import annotations
 
 EXIT_OK = 0
 EXIT_SOME_FAILED = 1
 EXIT_USAGE = 4
+
+
+class LinkError(Exception):
+    """A tunnel or TLS was refused or damaged; `str()` is the reason a row gives."""
 
 
 class ClientError(Exception):

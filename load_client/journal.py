@@ -22,10 +22,18 @@ _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append one line a row and fsync; concurrent appenders take turns.
 
+    Raises ClientError as `append_lines` does.
+    """
+    append_lines(path, "".join([_ENCODE(row) + "\n" for row in rows]))
+
+
+def append_lines(path: Path, lines: str) -> None:
+    """Append ASCII text of whole lines and fsync; concurrent appenders take turns.
+
     Raises ClientError when the disk refuses; whole lines written until then stay, a torn one is
     taken back.
     """
-    data = "".join([_ENCODE(row) + "\n" for row in rows]).encode("ascii")
+    data = lines.encode("ascii")
     with _opened(path) as descriptor:
         end = os.lseek(descriptor, 0, os.SEEK_END)
         if end and os.pread(descriptor, 1, end - 1) not in {b"\n", b""}:

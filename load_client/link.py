@@ -11,16 +11,14 @@ import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .errors import LinkError
+
 if TYPE_CHECKING:
     import socket
 
 _RECORD_BYTES = 1 << 18
 _MAX_REPLY_BYTES = 1 << 16
 _HEAD_END = b"\r\n\r\n"
-
-
-class LinkError(Exception):
-    """The tunnel or TLS was refused; `str()` is the reason a row gives."""
 
 
 @dataclass(slots=True, eq=False)

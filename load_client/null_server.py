@@ -26,8 +26,9 @@ from typing import Any
 
 from .capture import kernel_wall_ns
 from .clock import Clock, clock_map
-from .link import Link, LinkError
-from .wire import ANCILLARY_BYTES, SO_TIMESTAMPNS
+from .errors import LinkError
+from .link import Link
+from .sockets import ANCILLARY_BYTES, SO_TIMESTAMPNS
 
 _BACKLOG = 4096
 _READ_BYTES = 1 << 18

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .capture import Capture
 from .clock import Clock, clock_map, window
-from .journal import append_bytes, append_rows, create_numbered
+from .journal import append_bytes, append_lines, append_rows, create_numbered
 from .raw_stream import encode_batch
 from .redact import redacted
 from .render import api_key
@@ -159,7 +159,7 @@ class Phase:
         if distrust is not None:
             self._progress.warn(f"arrivals are stamped by the program: {distrust}")
         append_bytes(self._raw_path, encode_batch(captures, clock))
-        append_rows(self._out / "chunks.jsonl", chunks)
+        append_lines(self._out / "chunks.jsonl", "".join([one.lines() for one in chunks]))
         append_rows(self._out / "requests.jsonl", requests)
         self._account(requests)
         for one in connections:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -126,6 +125,8 @@ def make_plan(values: Mapping[str, Any], where: str) -> Plan:
     names = [item.name for item in fields(Plan)]
     for key in values:
         if key not in names:
+            import difflib  # noqa: PLC0415 - for the hint of an error only
+
             near = difflib.get_close_matches(key, names, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(names)}"
             raise ClientError(f"unknown plan key {key!r}", where=where, next_step=hint)

@@ -27,6 +27,7 @@ NEEDED_BY = {
 }
 TURN_SHAPES = ("closed", "ramp", "soak")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_VOCAB_END = 1 << 32  # no vocabulary is near it, and prompts are drawn in 32 bits
 _LIMIT = 1e6  # seconds, rates and scales beyond it are slips of the pen
 # What the client itself says in a request; an extra_body must not contradict the row it leaves.
 RESERVED_BODY_KEYS = frozenset(
@@ -53,7 +54,9 @@ def _url(value: Any) -> bool:
 
 def _vocabulary(value: Any) -> bool:
     whole = isinstance(value, list | tuple) and len(value) == 2  # noqa: PLR2004 - [low, high)
-    return whole and all(_integer(0)(edge) for edge in value) and value[1] - value[0] > 1
+    if not (whole and all(_integer(0)(edge) for edge in value)):
+        return False
+    return bool(value[1] - value[0] > 1 and value[1] < _VOCAB_END)
 
 
 def _sessions(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 Message = dict[str, str]
 # Token ids for completions; for chat a text, or a conversation whose last message is the user's.
 Prompt = Sequence[int] | str | list[Message]
+
+_NO_PROMPT = b'"prompt":[]'
 
 # A request of its own per connection: the end of the response is then never ambiguous.
 _HEAD = (
@@ -55,7 +58,7 @@ def request_body(plan: Plan, prompt: Prompt) -> dict[str, Any]:
 
 def render_request(plan: Plan, prompt: Prompt, request_id: str) -> bytes:
     """Head and body of one request."""
-    body = json.dumps(request_body(plan, prompt), separators=(",", ":")).encode("ascii")
+    body = render_body(plan, prompt)
     _, _, prefix = plan.url()
     verb = "completions" if plan.endpoint == "completions" else "chat/completions"
     host = host_header(plan)
@@ -69,6 +72,21 @@ def render_request(plan: Plan, prompt: Prompt, request_id: str) -> bytes:
         length=len(body),
     )
     return head.encode("ascii") + body
+
+
+def render_body(plan: Plan, prompt: Prompt) -> bytes:
+    """`request_body` as compact JSON; thousands of token ids are written by one format."""
+    if isinstance(prompt, str) or plan.endpoint != "completions" or "prompt" in plan.extra_body:
+        return json.dumps(request_body(plan, prompt), separators=(",", ":")).encode("ascii")
+    bare = json.dumps(request_body(plan, []), separators=(",", ":")).encode("ascii")
+    before, listed, after = bare.partition(_NO_PROMPT)
+    ids = _comma_list(len(prompt)) % tuple(prompt)
+    return b"".join((before, listed[:-1], ids, listed[-1:], after))
+
+
+@lru_cache(maxsize=8)
+def _comma_list(count: int) -> bytes:
+    return b",".join([b"%d"] * count)
 
 
 def host_header(plan: Plan) -> str:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from .capture import Capture, arrivals, untrusted_kernel_clock
+from .chunk_rows import TOKEN_KINDS, ChunkRows, event_tokens
 from .deltas import Delta, read_delta
 from .http_response import HttpResponse, Timeline, parse_response
-from .sse import SseEvent, split_events
+from .sse import PLAIN_OVERHEAD_BYTES, plain_events, split_events
+from .template import read_deltas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +27,6 @@ Row = dict[str, Any]
 HTTP_OK = 200
 # Enough of an error body to act on; the whole of it stays in the raw stream.
 _BODY_EXCERPT_CHARACTERS = 2000
-TOKEN_KINDS = ("content", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,44 +34,44 @@ class _Stream:
     """A parsed response: the events up to [DONE], each with its delta and its arrival."""
 
     response: HttpResponse
-    events: tuple[tuple[SseEvent, Delta, int], ...]
-    surplus: int  # data events after [DONE]
+    deltas: Sequence[Delta] = ()
+    kinds: Sequence[str] = ()
+    sizes: Sequence[int] = ()  # bytes of each event
+    instants_ns: Sequence[int] = ()
+    surplus: int = 0  # data events after [DONE]
 
     def first_ns(self, *kinds: str) -> int | None:
         """Arrival of the first event of one of these kinds."""
-        return next((ns for _, delta, ns in self.events if delta.kind in kinds), None)
+        at = min((self.kinds.index(kind) for kind in kinds if kind in self.kinds), default=None)
+        return None if at is None else self.instants_ns[at]
 
     def last_ns(self, *kinds: str) -> int | None:
         """Arrival of the last event of one of these kinds."""
-        return next((ns for _, delta, ns in reversed(self.events) if delta.kind in kinds), None)
+        pairs = zip(reversed(self.kinds), reversed(self.instants_ns), strict=True)
+        return next((ns for kind, ns in pairs if kind in kinds), None)
 
     def last(self, field: str) -> Any:
         """The last value of a delta's field that is not None."""
-        values = (getattr(delta, field) for _, delta, _ in reversed(self.events))
+        values = map(attrgetter(field), reversed(self.deltas))
         return next((value for value in values if value is not None), None)
 
 
 def burst_rows(
     captures: Sequence[Capture], clock: ClockMap
-) -> tuple[list[Row], list[Row], str | None]:
-    """Request rows, chunk rows, and why kernel stamps were not used (None when they were)."""
+) -> tuple[list[Row], list[ChunkRows], str | None]:
+    """Request rows, their chunk rows, and why kernel stamps were not used (None when they were)."""
     distrust = untrusted_kernel_clock(captures, clock)
-    requests: list[Row] = []
-    chunks: list[Row] = []
-    for capture in captures:
-        row, events = request_rows(capture, clock if distrust is None else None)
-        requests.append(row)
-        chunks.extend(events)
-    return requests, chunks, distrust
+    trusted = clock if distrust is None else None
+    pairs = [request_rows(capture, trusted) for capture in captures]
+    return [row for row, _ in pairs], [chunks for _, chunks in pairs], distrust
 
 
-def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, list[Row]]:
+def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, ChunkRows]:
     """One request row and its chunk rows; user stamps when `clock` is None."""
     stamp, instants_ns = arrivals(capture, clock)
     stream = _read_stream(capture, instants_ns)
     outcome, error = _outcome(capture, stream)
-    deltas = [delta for _, delta, _ in stream.events]
-    ids = [delta.token_ids for delta in deltas if delta.token_ids is not None]
+    ids = [delta.token_ids for delta in stream.deltas if delta.token_ids is not None]
     row: Row = {
         "request_id": capture.request_id,
         "instance": capture.instance,
@@ -84,7 +86,7 @@ def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, list[Ro
         "output_tokens": stream.last("completion_tokens"),
         "finish_reason": stream.last("finish_reason"),
         "server_request_id": stream.last("server_request_id"),
-        "output_text": _whole_text(deltas),
+        "output_text": _whole_text(stream.deltas),
         "output_token_ids": [token for some in ids for token in some] if ids else None,
         "request_bytes": capture.request_bytes,
         "scheduled_ns": capture.scheduled_ns,
@@ -98,24 +100,37 @@ def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, list[Ro
         "done_ns": _done_ns(capture, stream, instants_ns),
         "stamp": stamp,
     }
-    return row, _chunk_rows(capture, stream)
+    tokens = event_tokens(stream.deltas)
+    chunks = (stream.instants_ns, stream.kinds, tokens, stream.sizes)
+    return row, ChunkRows(capture.request_id, *chunks)
 
 
 def _read_stream(capture: Capture, instants_ns: list[int]) -> _Stream:
-    response = parse_response(b"".join(read.data for read in capture.reads))
+    response = parse_response(b"".join([read.data for read in capture.reads]))
     if response.status != HTTP_OK or _not_event_stream(response) is not None:
-        return _Stream(response, (), 0)
-    ends = list(accumulate(len(read.data) for read in capture.reads))
-    timeline = Timeline(response.spans, ends, instants_ns)
-    events: list[tuple[SseEvent, Delta, int]] = []
-    surplus = 0
-    for event in split_events(response.body):
-        if events and events[-1][1].kind == "done":
-            surplus += event.data is not None
-            continue
-        arrival_ns = timeline.body_byte_ns(event.end - 1)
-        events.append((event, read_delta(event, capture.endpoint), arrival_ns))
-    return _Stream(response, tuple(events), surplus)
+        return _Stream(response)
+    ends, sizes, deltas = _events(response.body, capture.endpoint)
+    kinds = [delta.kind for delta in deltas]
+    over = kinds.index("done") + 1 if "done" in kinds else len(kinds)
+    surplus = sum(kind != "comment" for kind in kinds[over:])
+    timeline = Timeline(response.spans, _ends(capture), instants_ns)
+    arrivals_ns = timeline.body_bytes_ns(end - 1 for end in ends[:over])
+    return _Stream(response, deltas[:over], kinds[:over], sizes[:over], arrivals_ns, surplus)
+
+
+def _events(body: bytes, endpoint: str) -> tuple[list[int], list[int], list[Delta]]:
+    """Of each event: where in the body it ends, its size, and what it says."""
+    plain = plain_events(body)
+    if plain is not None:
+        sizes = [len(data) + PLAIN_OVERHEAD_BYTES for data in plain]
+        return list(accumulate(sizes)), sizes, read_deltas(plain, endpoint)
+    events = split_events(body)
+    sizes = [event.end - event.start for event in events]
+    return [event.end for event in events], sizes, [read_delta(one, endpoint) for one in events]
+
+
+def _ends(capture: Capture) -> list[int]:
+    return list(accumulate([len(read.data) for read in capture.reads]))
 
 
 def _not_event_stream(response: HttpResponse) -> str | None:
@@ -134,9 +149,8 @@ def _outcome(capture: Capture, stream: _Stream) -> tuple[str, str | None]:
     broken = _before_the_stream(capture, response)
     if broken is not None:
         return broken
-    damage = next((delta.error for _, delta, _ in stream.events if delta.kind == "error"), None)
-    if damage is not None:
-        return "stream_error", damage
+    if "error" in stream.kinds:
+        return "stream_error", stream.deltas[stream.kinds.index("error")].error
     if stream.last_ns("done") is None:
         return _unfinished(capture, response)
     return _finished(stream)
@@ -199,29 +213,6 @@ def _done_ns(capture: Capture, stream: _Stream, instants_ns: list[int]) -> int |
     if capture.ended == "complete" and instants_ns:
         return instants_ns[-1]
     return capture.ended_ns if capture.ended in {"eof", "reset"} else None
-
-
-def _chunk_rows(capture: Capture, stream: _Stream) -> list[Row]:
-    rows: list[Row] = []
-    counted = 0
-    for seq, (event, delta, arrival_ns) in enumerate(stream.events):
-        tokens: int | None = None
-        if delta.token_ids is not None:
-            tokens = len(delta.token_ids)
-        elif delta.completion_tokens is not None and delta.kind != "usage":
-            tokens = max(0, delta.completion_tokens - counted)
-        counted = counted if delta.completion_tokens is None else delta.completion_tokens
-        rows.append(
-            {
-                "request_id": capture.request_id,
-                "seq": seq,
-                "arrival_ns": arrival_ns,
-                "kind": delta.kind,
-                "tokens": tokens,
-                "event_bytes": event.end - event.start,
-            }
-        )
-    return rows
 
 
 def _whole_text(deltas: Sequence[Delta]) -> str | None:

@@ -47,7 +47,7 @@ def run_shape(load: Phase) -> None:
 def _bursts(load: Phase) -> None:
     wire = load.wire
     for positions in load.workload.bursts():
-        connections = [load.make(position).connection for position in positions]
+        connections = [wire.lay(load.make(position).connection) for position in positions]
         inside = load.plan.connect == "inside"
         ready = [] if inside else wire.connect_all(connections)
         with quiet_interpreter():
@@ -62,8 +62,10 @@ def _bursts(load: Phase) -> None:
             load.series.expect(load.clock.mono_ns(), until_fall=True)
             while wire.active:
                 wire.turn()
-        load.collect()
-        load.flush()
+            # Rows hold no cycles either: collecting among them would be a tenth of making them.
+            load.collect()
+            load.flush()
+        wire.outbox.empty()
 
 
 class _Supply:

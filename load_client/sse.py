@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DATA = b"data: "
 DONE = b"[DONE]"
+PLAIN_OVERHEAD_BYTES = len(_DATA) + 2
 
 
 class SseEvent(NamedTuple):
@@ -27,9 +29,6 @@ class SseEvent(NamedTuple):
 
 def split_events(body: bytes) -> list[SseEvent]:
     """Every terminated block that holds at least one line, in order."""
-    plain = _plain_events(body)
-    if plain is not None:
-        return plain
     events: list[SseEvent] = []
     lines: list[bytes] = []
     line_start = len(_BYTE_ORDER_MARK) if body.startswith(_BYTE_ORDER_MARK) else 0
@@ -51,22 +50,17 @@ def split_events(body: bytes) -> list[SseEvent]:
     return events
 
 
-def _plain_events(body: bytes) -> list[SseEvent] | None:
-    """The events of a body in the form nearly all servers send; None for every other body.
+def plain_events(body: bytes) -> list[bytes] | None:
+    """The data of each event of a body in the form nearly all servers send; None for other bodies.
 
-    That form: LF only, every block one `data: ` line and an empty one, nothing after the last.
+    That form: LF only, every event one `data: ` line and an empty one, nothing after the last. An
+    event then takes eight bytes more than its data. `split_events` finds the same.
     """
-    if b"\r" in body or not body.endswith(b"\n\n"):
+    if not (body.startswith(_DATA) and body.endswith(b"\n\n")) or b"\r" in body:
         return None
-    events: list[SseEvent] = []
-    start = 0
-    for block in body[:-2].split(b"\n\n"):
-        if not block.startswith(b"data: ") or b"\n" in block:
-            return None
-        end = start + len(block) + 2
-        events.append(SseEvent(start, end, block[6:], ""))
-        start = end
-    return events
+    events = body[len(_DATA) : -2].split(b"\n\n" + _DATA)
+    # Two line ends an event, and all of them outside its data.
+    return events if body.count(b"\n") == 2 * len(events) else None
 
 
 def _event(start: int, end: int, lines: list[bytes]) -> SseEvent:

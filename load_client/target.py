@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from .errors import ClientError
-from .link import Link
 
 if TYPE_CHECKING:
+    import ssl
+
+    from .link import Link
     from .plan import Plan
 
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
@@ -33,6 +34,8 @@ class Target:
         """A fresh link for one connection; None where requests go straight over TCP."""
         if self.tunnel is None and self.context is None:
             return None
+        from .link import Link  # noqa: PLC0415 - it needs ssl, a tenth of the start-up
+
         return Link(tunnel=self.tunnel, context=self.context, hostname=self.hostname)
 
 
@@ -63,6 +66,8 @@ def tls_context(plan: Plan) -> ssl.SSLContext | None:
     """What verifies the server: the system's authorities or `ca_file`; None for http://."""
     if not plan.tls:
         return None
+    import ssl  # noqa: PLC0415 - a tenth of the start-up, for https only
+
     try:
         return ssl.create_default_context(cafile=plan.ca_file)
     except (OSError, ssl.SSLError) as refusal:

@@ -13,9 +13,12 @@ import select
 import socket
 from typing import TYPE_CHECKING
 
+from .capture import TIMESPEC
 from .clock import window
+from .errors import LinkError
 from .http_response import parse_response
-from .link import LinkError
+from .outbox import Outbox
+from .sockets import ANCILLARY_BYTES, stamped_socket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,19 +26,16 @@ if TYPE_CHECKING:
     from .clock import Clock, OffsetSample
     from .connection import Connection
 
-# From <asm-generic/socket.h>; Python 3.11 does not name them.
-SO_TIMESTAMPNS = 35
-SO_SNDBUFFORCE = 32
-ANCILLARY_BYTES = socket.CMSG_SPACE(16)  # one struct timespec
-READ_BYTES = 1 << 18
-# Room for what the kernel adds to a body it buffers.
-SEND_BUFFER_SLACK_BYTES = 1 << 16
+# Twenty events of most servers; what is longer takes a read more, and keeps its stamp.
+READ_BYTES = 1 << 12
 # Offsets are sampled, deadlines checked and progress shown this often; costs about 20 us.
 TICK_NS = 100_000_000
 CONNECT_TIMEOUT_NS = 30_000_000_000
 CONNECTS_AT_ONCE = 64  # below the usual listen backlog of 128
 _NS_PER_S = 1_000_000_000
+_WRITABLE = select.EPOLLOUT
 _LAST_CHUNK = b"0\r\n\r\n"
+_NO_TIMESPEC = bytes(TIMESPEC.size)
 
 
 class Wire:
@@ -60,8 +60,7 @@ class Wire:
         self._on_level = on_level
         self.in_flight = 0
         self._epoll = select.epoll()
-        self._view = memoryview(bytearray(READ_BYTES))
-        self._views = [self._view]
+        self.outbox = Outbox()
         self._next_tick_ns = 0
         self.active: dict[int, Connection] = {}
         self.ended: list[Connection] = []
@@ -72,17 +71,23 @@ class Wire:
         for connection in list(self.active.values()):
             self._end(connection, "interrupted")
         self._epoll.close()
+        self.outbox.empty()
+
+    def lay(self, connection: Connection) -> Connection:
+        """Put a large request, not yet opened, where sending it is cheap. TLS encrypts it later."""
+        if connection.target.context is None:
+            connection.laid_at = self.outbox.put(connection.payload)
+            if connection.laid_at is not None:
+                connection.payload = b""
+        return connection
 
     def open(self, connection: Connection) -> None:
         """Begin to connect; failure ends the connection as `connect`."""
         connection.opened_ns = self._mono_ns()
         target = connection.target
-        sock = socket.socket(target.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        sock = stamped_socket(target.family, connection.wire_bytes)
         connection.sock, connection.link = sock, target.link()
         self.active[sock.fileno()] = connection
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        _widen_send_buffer(sock, len(connection.payload) + SEND_BUFFER_SLACK_BYTES)
         self._epoll.register(sock.fileno(), select.EPOLLOUT)
         refusal = sock.connect_ex(target.address)
         if refusal not in {0, errno.EINPROGRESS}:
@@ -124,17 +129,18 @@ class Wire:
 
     def turn(self, wake_ns: int | None = None) -> None:
         """Wait for the next events, the next tick or `wake_ns`, and handle what came."""
+        active, receive = self.active, self._receive
         for descriptor, events in self._wait(wake_ns):
-            connection = self.active.get(descriptor)
+            connection = active.get(descriptor)
             if connection is None:
                 continue
             if connection.connected_ns is None:
                 self._advance(connection)
                 continue
-            if events & select.EPOLLOUT:
+            if events & _WRITABLE:
                 self._push(connection)
-            if events & ~select.EPOLLOUT:
-                self._receive(connection)
+            if events != _WRITABLE:
+                receive(connection)
         now_ns = self._mono_ns()
         if now_ns >= self._next_tick_ns:
             self._next_tick_ns = now_ns + TICK_NS
@@ -142,7 +148,7 @@ class Wire:
 
     def _wait(self, wake_ns: int | None) -> list[tuple[int, int]]:
         now_ns = self._mono_ns()
-        tick_wait_ns = min(max(0, self._next_tick_ns - now_ns), TICK_NS)
+        tick_wait_ns = self._next_tick_ns - now_ns if self._next_tick_ns > now_ns else 0
         if wake_ns is None or wake_ns - now_ns >= tick_wait_ns:
             return self._epoll.poll(tick_wait_ns / _NS_PER_S)
         # epoll rounds its timeout up to a millisecond; select on the epoll descriptor does not.
@@ -161,6 +167,7 @@ class Wire:
             stands = link is None or link.step(sock)
             if stands and link is not None:
                 connection.payload = link.seal(connection.payload)
+                connection.wire_bytes = len(connection.payload)
         except LinkError as reason:
             self._end(connection, "connect", str(reason))
             return
@@ -179,7 +186,11 @@ class Wire:
     def _push(self, connection: Connection) -> None:
         sock = connection.live_socket()
         try:
-            taken = sock.send(memoryview(connection.payload)[connection.sent_bytes :])
+            if connection.laid_at is None:
+                taken = sock.send(memoryview(connection.payload)[connection.sent_bytes :])
+            else:
+                begin, left = connection.laid_at + connection.sent_bytes, connection.unsent_bytes
+                taken = self.outbox.send(sock.fileno(), begin, left)
         except BlockingIOError:
             taken = 0
         except OSError:
@@ -187,9 +198,9 @@ class Wire:
             connection.unsendable = True
             taken = 0
         connection.sent_bytes += taken
-        if connection.sent_bytes == len(connection.payload):
+        if not connection.unsent_bytes:
             connection.sent_done_ns = self._mono_ns()
-            if taken != len(connection.payload):
+            if taken != connection.wire_bytes:
                 self._epoll.modify(sock.fileno(), select.EPOLLIN)
             connection.payload = b""
         elif connection.unsendable:
@@ -202,24 +213,24 @@ class Wire:
         if sock is None:
             return
         try:
-            size, ancillary, _, _ = sock.recvmsg_into(self._views, ANCILLARY_BYTES)
+            data, ancillary, _, _ = sock.recvmsg(READ_BYTES, ANCILLARY_BYTES)
         except BlockingIOError:
             return
         except OSError as refusal:
             self._end(connection, "reset", refusal.strerror)
             return
         now_ns = self._mono_ns()
-        if size == 0:
+        if not data:
             self._end(connection, "eof")
             return
-        data = bytes(self._view[:size])
         if connection.link is not None:
             data = self._opened(connection, data)
             if not data:
                 return
-            size = len(data)
-        connection.raw_reads.append((now_ns, data, ancillary[0][2] if ancillary else b""))
-        if data[-5:] == _LAST_CHUNK or size < len(_LAST_CHUNK):
+        connection.data.append(data)
+        connection.user_ns.append(now_ns)
+        connection.timespecs += ancillary[0][2] if ancillary else _NO_TIMESPEC
+        if data[-5:] == _LAST_CHUNK or len(data) < len(_LAST_CHUNK):
             self._end_if_complete(connection)
 
     def _opened(self, connection: Connection, data: bytes) -> bytes:
@@ -234,6 +245,9 @@ class Wire:
         return b""
 
     def _end_if_complete(self, connection: Connection) -> None:
+        if connection.says_done():
+            self._end(connection, "complete")
+            return
         if not connection.may_be_complete():
             return
         received = connection.received
@@ -258,7 +272,15 @@ class Wire:
 
     def _tick(self, now_ns: int) -> None:
         self.samples.append(self._clock.sample())
-        for connection in list(self.active.values()):
+        quiet_ns, late_ns = now_ns - TICK_NS, now_ns - self._timeout_ns
+        waiting = [
+            one
+            for one in self.active.values()
+            if one.sent_ns is None
+            or one.sent_ns <= late_ns
+            or (one.data and one.user_ns[-1] < quiet_ns)
+        ]
+        for connection in waiting:
             self._expire(connection, now_ns)
         self._on_tick(now_ns)
 
@@ -268,21 +290,10 @@ class Wire:
             if connection.opened_ns is not None and now_ns - connection.opened_ns >= limit_ns:
                 detail = f"cannot connect within {limit_ns / _NS_PER_S:g} s"
                 self._end(connection, "connect", detail)
+        elif connection.sent_ns is None:
             return
-        if connection.sent_ns is None:
-            return
-        if now_ns - connection.sent_ns >= self._timeout_ns:
+        elif now_ns - connection.sent_ns >= self._timeout_ns:
             self._end(connection, "timeout", f"limit {self._timeout_ns / _NS_PER_S:g} s")
-        elif connection.raw_reads and connection.raw_reads[-1][0] < now_ns - TICK_NS:
+        else:
             # Quiet for a tick: perhaps a server that keeps the connection after its answer.
             self._end_if_complete(connection)
-
-
-def _widen_send_buffer(sock: socket.socket, size: int) -> None:
-    """Let one send take the whole request; beyond the system's limit only root may."""
-    if sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 2 * size:
-        return
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, size)
-    except OSError:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)

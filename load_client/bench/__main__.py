@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import random
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from load_client.bench.contestants import Cell, Contestant, installed_peers, ours, stdlib_peer
+from load_client.bench.contestants import ROOT, Cell, Contestant, installed_peers, ours, stdlib_peer
 from load_client.bench.peer_env import install_peers
 from load_client.bench.table import Rounds, cell_lines, ratio_lines
 from load_client.bench.trial import run_trial
@@ -64,6 +65,8 @@ def main() -> None:
     add("--vllm-python", type=Path, help="an interpreter that has vLLM")
     add("--out", type=Path, required=True)
     options = parser.parse_args()
+    # The peers were compiled when they were installed.
+    compileall.compile_dir(str(ROOT / "load_client"), quiet=2)
     contestants, missing = _contestants(options)
     dice = random.Random(options.seed)  # noqa: S311 - a repeatable order
     cells: dict[str, Any] = {}

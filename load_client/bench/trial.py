@@ -130,7 +130,15 @@ def _figures(
             lasts.append(abs(one.last_ns - (writes_ns[-1] - first_byte_ns)))
     begins = [true["first_byte_ns"] for true in streams]
     begin_ns = min(begins) - _BEFORE_NS
-    end_ns = max(true["writes_ns"][-1] for true in streams) + _AFTER_NS
+    # A client that is late works on after the server's last write: its burst ends with its own last
+    # chunk, else being late would make it cheap.
+    ends = [true["writes_ns"][-1] for true in streams]
+    ends += [
+        true["first_byte_ns"] + one.last_ns
+        for one, true in zip(said, streams, strict=True)
+        if one.last_ns is not None
+    ]
+    end_ns = max(ends) + _AFTER_NS
     return {
         "ttft_error_p50_ns": inverted_cdf(errors, 0.5),
         "ttft_error_p95_ns": inverted_cdf(errors, 0.95),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from load_client import wire
+from load_client import sockets
 from load_client.clock import Clock
 from load_client.raw_stream import decode_batches
 from load_client.rows import burst_rows
@@ -150,7 +150,7 @@ def test_the_raw_streams_give_the_same_rows_again(tmp_path: Path) -> None:
     for clock, captures in decode_batches(raw):
         some_requests, some_chunks, _ = burst_rows(captures, clock)
         requests += some_requests
-        chunks += some_chunks
+        chunks += [row for some in some_chunks for row in some]
     assert requests == rows(tmp_path / "requests.jsonl")
     assert chunks == rows(tmp_path / "chunks.jsonl")
 
@@ -200,7 +200,7 @@ def test_a_wall_clock_set_during_the_burst_changes_no_duration(tmp_path: Path) -
 def test_without_kernel_stamps_arrivals_are_stamped_by_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "SO_TIMESTAMPNS", socket.SO_KEEPALIVE)
+    monkeypatch.setattr(sockets, "SO_TIMESTAMPNS", socket.SO_KEEPALIVE)
     with scripted(good) as server:
         summary, _ = run(plan(server.url), tmp_path)
     assert summary.all_ok

@@ -46,7 +46,8 @@ def reference(pieces: list[bytes], endpoint: str) -> Reference:
 
 def assert_same(pieces: list[bytes], endpoint: str, ended: str = "eof") -> tuple[Row, list[Row]]:
     """The product and the reference understand the same events at the same instants."""
-    row, chunks = request_rows(capture(pieces, endpoint, ended), None)
+    row, columns = request_rows(capture(pieces, endpoint, ended), None)
+    chunks = list(columns)
     expected = reference(pieces, endpoint)
     skipped = row["outcome"] in {"http_error", "stream_error"} and not chunks
     if not skipped:
@@ -58,7 +59,10 @@ def assert_same(pieces: list[bytes], endpoint: str, ended: str = "eof") -> tuple
         )
     if row["outcome"] == "ok":
         assert expected.finished
-    json.dumps([row, chunks]).encode("ascii")
+    json.dumps(row).encode("ascii")
+    assert columns.lines().encode("ascii").splitlines() == [
+        json.dumps(chunk, separators=(",", ":")).encode("ascii") for chunk in chunks
+    ]
     return row, chunks
 
 
