@@ -30,9 +30,13 @@ TOLERANCE = 0.05
 # Scenario of the figures -> arm of the figures -> arm of the runs.
 ARMS: dict[str, dict[str, str]] = {
     "r1-parallel-read": {"array-unpatched": "unpatched", "array-patched": "patched"},
+    # "Each full-model snapshot": the reading in which the printed times and rates fit each other.
+    "r1-checkpoint": {"baseline": "local-full-each", "array": "array-full-each"},
     "r2-cold-recovery": {one: one for one in ("array", "local-nvme", "recompute")},
     "r3-tp4x2": {one: one for one in ("pool", "fs-own", "fs-cross", "local-nvme", "recompute")},
 }
+# Scenarios whose pages print one size of the machine and no level.
+LEVELS = {"r1-checkpoint": "c8"}
 # Metric and statistic of the figures -> those of the view `metrics`, and the view's unit.
 _VIEWS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("ttft", "p50"): ("ttft", "p50", "ns"),
@@ -48,6 +52,8 @@ _VIEWS: dict[tuple[str, str], tuple[str, str, str]] = {
         "busy",
         "bytes/s",
     ),
+    ("save_time", "not stated"): ("save_time", "", "ns"),
+    ("write_bandwidth", "sustained"): ("device_write_bandwidth", "busy", "bytes/s"),
 }
 _LEVEL = re.compile(r"c(\d+)")
 _PERCENTILE = re.compile(r"p(\d+)")
@@ -98,7 +104,8 @@ def _reading(figure: Figure) -> Measure | NotMeasured:
     arms = ARMS.get(figure.scenario)
     if arms is None:
         return NotMeasured(key="why.scenario", detail=figure.scenario)
-    if figure.arm not in arms or not _LEVEL.fullmatch(figure.level):
+    level = figure.level or LEVELS.get(figure.scenario, "")
+    if figure.arm not in arms or not _LEVEL.fullmatch(level):
         return NotMeasured(key="why.cell", detail=figure.arm or "-")
     view = _view(figure)
     if view is None:
@@ -111,7 +118,7 @@ def _reading(figure: Figure) -> Measure | NotMeasured:
     return Measure(
         kind="value",
         scenario=figure.scenario,
-        level=figure.level,
+        level=level,
         metric=metric,
         statistic=statistic,
         numerator_arm=arms[figure.arm],
@@ -168,6 +175,7 @@ def keys_of(reports: Reports, measure: Measure) -> Mapping[str, str]:
         return {}
     keys = dict(reports.comparability.get(measure.scenario, {}))
     unused = {"local-nvme": ("array",), "recompute": ("array", "local")}
+    unused["local-full-each"] = unused["local-nvme"]
     for name in unused.get(measure.numerator_arm, ("local",)):
         keys.pop(name, None)
     return keys

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from r8.forensics.certificate import OF_BLOCK, PASSING
 from r8.intervals import log_interval
 from r8.model import Answer, Basis, Outcome
+from r8.report_checkpoint import checkpoint_section
 from r8.report_scaling import scaling_section
 from r8.report_tables import (
     SHOWN_METRICS,
@@ -63,6 +64,7 @@ def report_text(session: Session, verdicts: Sequence[Verdict]) -> str:
         "## Arms, block by block\n\n" + _balance_note(session.runs) + arms_table(session),
         _ratios(session),
         scaling_section(session),
+        checkpoint_section(session),
         _outputs(session),
         _certificate(session),
         "## Calibration\n\n" + calibration_table(session),

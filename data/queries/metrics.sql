@@ -764,6 +764,117 @@ SELECT run_id, 'wall_over_predicted', '', '', n,
        'work wall / predicted work wall', coalesce(reason, no_wall)
 FROM found;
 
+-- ---------------------------------------------------------------- checkpoint writes
+-- What the device takes by itself, bytes/s: the best of the run's `write_ceiling` events.
+CREATE OR REPLACE VIEW write_calibrated AS
+WITH speeds AS (
+    SELECT run_id, CAST(json_extract_string(detail, '$.write_bytes') AS BIGINT)
+               / (CAST(json_extract_string(detail, '$.elapsed_ns') AS BIGINT) / 1e9) AS bytes_per_s
+    FROM events WHERE name = 'write_ceiling' AND json_valid(detail)
+)
+SELECT r.run_id, count(c.run_id) AS n, max(c.bytes_per_s) AS bytes_per_s,
+       CASE WHEN count(c.run_id) = 0 THEN 'no write_ceiling in this run' END AS reason
+FROM runs r LEFT JOIN speeds c ON c.run_id = r.run_id AND isfinite(c.bytes_per_s)
+WHERE r.job = 'checkpoint'
+GROUP BY r.run_id;
+
+-- The timed window of a save: first rank's begin to last rank's end, commit and flushes included.
+--   save_ns         its length; NULL unless every rank went through
+--   payload_bytes   bytes of the weights, file_bytes those of the files with their headers
+CREATE OR REPLACE VIEW saves AS
+SELECT r.run_id, count(w.worker) AS n, min(w.begin_ns) AS begin_ns, max(w.end_ns) AS end_ns,
+       sum(w.bytes) AS payload_bytes,
+          sum(CAST(json_extract_string(w.detail, '$.file_bytes') AS BIGINT)) AS file_bytes,
+       CASE WHEN count(w.worker) = 0 THEN 'no rank wrote'
+            WHEN count(*) FILTER (w.outcome <> 'ok') > 0
+            THEN count(*) FILTER (w.outcome <> 'ok') || ' of ' || count(*) || ' ranks failed'
+            END AS reason,
+       CASE WHEN reason IS NULL THEN max(w.end_ns) - min(w.begin_ns) END AS save_ns
+FROM runs r LEFT JOIN work w ON w.run_id = r.run_id AND w.phase = 'measure'
+WHERE r.job = 'checkpoint'
+GROUP BY r.run_id;
+
+-- Metrics of a save; the device is the run's KV device.
+--   save_time                    save_ns
+--   predicted_save_time          file_bytes / write_ceiling_bandwidth of the same run
+--   save_over_predicted          save_time / predicted_save_time: 1 is a save that keeps the device
+--                                as busy as fio does. Cannot show: what the rest was spent on.
+--   snapshot_bytes               payload_bytes of all ranks
+--   device_write_bytes           of the sample intervals that touch the window. Cannot show: who
+--                                wrote them.
+--   write_amplification          device_write_bytes / file_bytes
+--   device_write_bandwidth mean  device_write_bytes / save_time
+--   device_write_bandwidth busy  bytes / time of the 1 s windows that wrote more than 5 % of the
+--                                write ceiling: the sustained rate, without pauses
+--   write_ceiling_fraction       bandwidth / write_ceiling_bandwidth, no unit
+CREATE OR REPLACE VIEW save_metrics AS
+WITH steps AS (
+    SELECT s.run_id, d.begin_ns, d.end_ns, d.write_bytes,
+           (d.end_ns - s.begin_ns - 1) // 1000000000 AS second_no
+    FROM saves s JOIN runs r USING (run_id)
+    JOIN device_series d ON d.run_id = s.run_id AND d.device = r.kv_device
+                        AND d.end_ns > s.begin_ns AND d.begin_ns < s.end_ns
+    WHERE s.reason IS NULL
+),
+windows AS (
+    SELECT run_id, second_no, sum(write_bytes) AS write_bytes, sum(end_ns - begin_ns) AS elapsed_ns
+    FROM steps GROUP BY run_id, second_no
+),
+busy AS (
+    SELECT w.run_id, count(*) AS n, sum(w.write_bytes) AS write_bytes,
+           sum(w.elapsed_ns) AS elapsed_ns
+    FROM windows w JOIN write_calibrated c USING (run_id)
+    WHERE w.write_bytes / (w.elapsed_ns / 1e9) > 0.05 * c.bytes_per_s
+    GROUP BY w.run_id
+),
+whole AS (SELECT run_id, count(*) AS n, sum(write_bytes) AS write_bytes FROM steps GROUP BY run_id),
+found AS (
+    SELECT s.run_id, s.n, s.save_ns, s.payload_bytes, s.file_bytes, s.reason,
+           c.bytes_per_s AS ceiling, c.reason AS no_ceiling, w.write_bytes, w.n AS n_steps,
+           b.write_bytes / (b.elapsed_ns / 1e9) AS busy, b.n AS n_busy,
+           CASE WHEN w.run_id IS NULL THEN 'the device has no samples in the window' END AS silent,
+           CASE WHEN b.run_id IS NULL THEN 'no window above 5 % of the write ceiling' END AS idle
+    FROM saves s
+    JOIN write_calibrated c USING (run_id)
+    LEFT JOIN whole w USING (run_id)
+    LEFT JOIN busy b USING (run_id)
+)
+SELECT f.run_id, v.metric, v.statistic, v.unit,
+       CASE v.needs WHEN 'samples' THEN coalesce(f.n_steps, 0) WHEN 'busy' THEN coalesce(f.n_busy, 0)
+                    ELSE f.n END AS n,
+       v.estimator,
+       coalesce(f.reason, CASE v.needs WHEN 'ceiling' THEN f.no_ceiling
+                                       WHEN 'samples' THEN f.silent
+                                       WHEN 'both' THEN coalesce(f.silent, f.no_ceiling)
+                                       WHEN 'busy' THEN coalesce(f.silent, f.no_ceiling, f.idle)
+                                       END) AS reason,
+       CASE WHEN reason IS NULL THEN CASE v.metric
+           WHEN 'save_time' THEN CAST(f.save_ns AS DOUBLE)
+           WHEN 'predicted_save_time' THEN f.file_bytes / f.ceiling * 1e9
+           WHEN 'save_over_predicted' THEN f.save_ns / (f.file_bytes / f.ceiling * 1e9)
+           WHEN 'snapshot_bytes' THEN CAST(f.payload_bytes AS DOUBLE)
+           WHEN 'device_write_bytes' THEN CAST(f.write_bytes AS DOUBLE)
+           WHEN 'write_amplification' THEN f.write_bytes / f.file_bytes
+           WHEN 'device_write_bandwidth' THEN
+               CASE v.statistic WHEN 'mean' THEN f.write_bytes / (f.save_ns / 1e9) ELSE f.busy END
+           WHEN 'write_ceiling_fraction' THEN
+               CASE v.statistic WHEN 'mean' THEN f.write_bytes / (f.save_ns / 1e9) ELSE f.busy END
+               / f.ceiling
+           END END AS value
+FROM found f CROSS JOIN (VALUES
+    ('save_time', '', 'ns', '', 'last end - first begin, flushes and commit included'),
+    ('predicted_save_time', '', 'ns', 'ceiling', 'file bytes / write ceiling'),
+    ('save_over_predicted', '', '', 'ceiling', 'save time / predicted save time'),
+    ('snapshot_bytes', '', 'bytes', '', 'sum over ranks'),
+    ('device_write_bytes', '', 'bytes', 'samples', 'counter difference'),
+    ('write_amplification', '', '', 'samples', 'device bytes / file bytes'),
+    ('device_write_bandwidth', 'mean', 'bytes/s', 'samples', 'device bytes / save time'),
+    ('device_write_bandwidth', 'busy', 'bytes/s', 'busy',
+     'bytes / time of 1 s windows above 5 % of the write ceiling'),
+    ('write_ceiling_fraction', 'mean', '', 'both', 'mean bandwidth / write ceiling'),
+    ('write_ceiling_fraction', 'busy', '', 'busy', 'busy bandwidth / write ceiling')
+    ) v(metric, statistic, unit, needs, estimator);
+
 -- ---------------------------------------------------------------- all metrics
 -- One row a run, phase, metric and statistic. value NULL has its reason.
 CREATE OR REPLACE VIEW metrics AS
@@ -794,6 +905,13 @@ WITH rows AS (
     UNION ALL BY NAME
     SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
     FROM work_prediction
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
+    FROM save_metrics
+    UNION ALL BY NAME
+    SELECT run_id, 'calibration' AS phase, 'write_ceiling_bandwidth' AS metric, '' AS statistic,
+           bytes_per_s AS value, 'bytes/s' AS unit, n, 'best of its rows' AS estimator, reason
+    FROM write_calibrated
     UNION ALL BY NAME
     SELECT run_id, 'calibration' AS phase, name || '_bandwidth' AS metric, '' AS statistic,
            bytes_per_s AS value, 'bytes/s' AS unit, n,

@@ -97,8 +97,14 @@ def dropped_and_cold(case: Case) -> list[Check]:
     return [ran, *_residency(case, "after_drop", drop.mono_ns)]
 
 
+def _cold_phase(case: Case) -> str:
+    """The phase that reads cold: what was written is read back after it was measured."""
+    work = case.run.work
+    return "readback" if work is not None and work.moves == "write" else "measure"
+
+
 def _residency(case: Case, moment: str, since_ns: int) -> list[Check]:
-    measure = case.event("measure_begin")
+    measure = case.event(f"{_cold_phase(case)}_begin")
     rows = case.rows(
         "SELECT path, size_bytes, resident_bytes, coalesce(self_test, false), reason "
         "FROM residency WHERE run_id = $run AND moment = $moment "

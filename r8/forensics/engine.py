@@ -20,6 +20,19 @@ MILESTONES = (
     "measure_end",
     "run_end",
 )
+# What a run that writes must have marked: it is dropped and read back after it was measured.
+WRITE_MILESTONES = (
+    "run_begin",
+    "populate_end",
+    "measure_begin",
+    "measure_end",
+    "durable",
+    "drop_begin",
+    "drop_end",
+    "readback_begin",
+    "readback_end",
+    "run_end",
+)
 # A recompute arm stores nothing, so it has nothing to wait for.
 OF_A_TIER = frozenset({"populate_end", "durable"})
 
@@ -101,7 +114,7 @@ def run_whole(case: Case) -> list[Check]:
         held=case.run.complete,
         otherwise="A recovered run shows what was journalled and measures nothing.",
     )
-    names = [name for name in MILESTONES if not (case.run.recompute and name in OF_A_TIER)]
+    names = _milestones(case)
     instants = [(name, case.event(name)) for name in names]
     absent = [name for name, event in instants if event is None]
     if absent:
@@ -119,6 +132,13 @@ def run_whole(case: Case) -> list[Check]:
         Check(
             arithmetic=f"{len(times)} milestones in order: {ordered}".lower(),
             held=ordered,
-            otherwise=f"Expected the order {', '.join(MILESTONES)}.",
+            otherwise=f"Expected the order {', '.join(names)}.",
         ),
     ]
+
+
+def _milestones(case: Case) -> list[str]:
+    work = case.run.work
+    if work is not None and work.moves == "write":
+        return list(WRITE_MILESTONES)
+    return [name for name in MILESTONES if not (case.run.recompute and name in OF_A_TIER)]

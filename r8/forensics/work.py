@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.forensics.balance import BALANCE_TOLERANCE, device_checks
 from r8.forensics.coldness import RESIDENT_SHARE_MAX
-from r8.forensics.rule import Check, missing
+from r8.forensics.rule import Check, missing, not_applicable
 from r8.units import ms_from_ns
 
 if TYPE_CHECKING:
@@ -88,10 +88,16 @@ def released_together(case: Case) -> list[Check]:
 
 def bytes_balance(case: Case) -> list[Check]:
     """C4: workers' bytes = device = members; the workers' processes read them."""
+    if _writes(case):
+        return [not_applicable("the window writes", "W1 balances its writes, W2 what is read.")]
     moved = _moved(case, "measure")
     device = case.metric("device_read_bytes")
     checks = [_moved_against_device(case, moved, device)]
     return checks if device is None else checks + device_checks(case, device)
+
+
+def _writes(case: Case) -> bool:
+    return case.run.work is not None and case.run.work.moves == "write"
 
 
 def _moved(case: Case, phase: str) -> int | None:
@@ -122,6 +128,8 @@ def _moved_against_device(case: Case, moved: int | None, device: int | None) -> 
 
 def warm_load_is_refused(case: Case) -> list[Check]:
     """N1: the same loads again, from the page cache, fail C3 and C4 by their numbers."""
+    if _writes(case):
+        return [not_applicable("the window writes", "C4 has no subject that could be warm.")]
     window, moved = case.window("warm"), _moved(case, "warm")
     if window is None:
         return [missing("no warm load in this run", "Another run of the block may hold it.")]

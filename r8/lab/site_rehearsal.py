@@ -16,6 +16,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     image_bytes: int
     read_ahead_kib: int
     max_sectors_kib: int
+    write_bandwidth_bytes_per_s: int | None = None  # None: writes are not slowed
     serial_reference: float | None = None  # published serial bandwidth; None: nothing is turned
     scenarios: tuple[str, ...] = ()  # that use this shape; empty: all
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.errors import R8Error, SiteError
 from r8.finalise import finalise, recover
-from r8.lab import instruments, loading, matrix, provenance
+from r8.lab import checkpointing, instruments, loading, matrix, provenance
 from r8.lab.campaign import open_campaign, progress_of
 from r8.lab.crew import start_crew
 from r8.lab.ground import prepare
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from r8.lab.work_stage import Files
     from r8.model import Run
 
-JOBS: dict[str, Job] = {"load": loading.JOB}
+JOBS: dict[str, Job] = {"load": loading.JOB, "checkpoint": checkpointing.JOB}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,7 +150,9 @@ class WorkCampaign:
     def _measure(self, stage: WorkStage) -> None:
         job, recording, arm = JOBS[self.plan.job], stage.recording, stage.arm
         instruments.environment(recording, "begin", stage.directory.host)
-        for row in self.ground.calibration(arm, stage.place.block):
+        # A job that writes measures what the device takes, in its own phases.
+        reads = self.ground.calibration(arm, stage.place.block) if job.moves == "read" else ()
+        for row in reads:
             recording.append("calibration", row)
         undo = None
         if arm.files_dir is None:

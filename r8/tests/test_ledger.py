@@ -249,11 +249,22 @@ def test_a_reduction_is_turned_over(ledger: Ledger) -> None:
     assert measured(ledger, "r1.patch.ttft.gain").claimed == 4.1
 
 
+def test_a_checkpoint_is_read_as_every_rank_saving_a_whole_snapshot(ledger: Ledger) -> None:
+    one = measured(ledger, "r1.ckpt.save.gain")
+    assert (one.numerator_arm, one.denominator_arm) == ("local-full-each", "array-full-each")
+    assert (one.metric, one.level, one.claimed) == ("save_time", "c8", 1.9)
+    assert measured(ledger, "r1.ckpt.bw.array").claimed == 6.4e9
+    assert measured(ledger, "r1.ckpt.bw.gain").claimed == pytest.approx(1.96)
+    keys = keys_of(load_reports(), measured(ledger, "r1.ckpt.save.baseline"))
+    assert "array" not in keys
+
+
 @pytest.mark.parametrize(
     ("name", "key"),
     [
         ("r1.switch.util.before", "why.basis"),
-        ("r1.ckpt.save.array", "why.scenario"),
+        ("r1.load.wall", "why.scenario"),
+        ("r1.ckpt.size", "why.cell"),
         ("r9.load.32B.gain", "why.scenario"),
         ("cost.platform", "why.specification"),
         ("load_time_s", "why.unpublished"),

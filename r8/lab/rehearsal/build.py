@@ -172,6 +172,7 @@ def _devices(
         shape = Shape(
             read_bandwidth_bytes_per_s=wanted.bandwidth_bytes_per_s,
             read_latency_ns=wanted.latency_ns,
+            write_bandwidth_bytes_per_s=wanted.write_bandwidth_bytes_per_s,
             read_ahead_kib=wanted.read_ahead_kib,
             max_sectors_kib=wanted.max_sectors_kib,
         )

@@ -114,6 +114,7 @@ def save(tensors: Tensors, order: dict[str, Any]) -> dict[str, Any]:
     if flushed:
         sync_path(folder)
     size = sum(path.stat().st_size for path in paths)
+    payload = sum(one.nbytes for one in tensors.values())
     synced = {"synced_files": len(paths) if flushed else 0, "synced_directories": int(flushed)}
     _tell(order, "done")
     if rank == 0:
@@ -124,7 +125,8 @@ def save(tensors: Tensors, order: dict[str, Any]) -> dict[str, Any]:
         if flushed:
             sync_path(final.parent)
             synced["synced_directories"] += 2
-    return {"bytes": size, "files": len(paths), "committed": rank == 0, **synced}
+    told = {"bytes": payload, "file_bytes": size, "files": len(paths)}
+    return {**told, "committed": rank == 0, **synced}
 
 
 def _tell(order: dict[str, Any], word: str) -> None:
@@ -167,12 +169,9 @@ def read(order: dict[str, Any]) -> dict[str, Any]:
                 tensors[name] = opened.get_tensor(name)
     end_ns = time.monotonic_ns()
     size = sum(path.stat().st_size for path in paths)
-    return {
-        "end_ns": end_ns,
-        "bytes": size,
-        "files": len(paths),
-        "sha256": digest_of(tensors),
-    }
+    payload = sum(one.nbytes for one in tensors.values())
+    told = {"bytes": payload, "file_bytes": size, "files": len(paths)}
+    return {"end_ns": end_ns, **told, "sha256": digest_of(tensors)}
 
 
 class Rank:
@@ -189,7 +188,9 @@ class Rank:
         _wait_until(int(order["start_ns"]))
         begin_ns = time.monotonic_ns()
         row = self._do(order)
-        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "outcome": "ok", **row}
+        end_ns = time.monotonic_ns()
+        head = {"begin_ns": begin_ns, "end_ns": end_ns, "outcome": "ok", "rank": order["rank"]}
+        return {**head, **row}
 
     def _do(self, order: dict[str, Any]) -> dict[str, Any]:
         if order["do"] == "prepare":
@@ -236,7 +237,8 @@ def _answer(rank: Rank, order: dict[str, Any]) -> dict[str, Any]:
         if order["do"] == "save":
             _tell(order, "failed")
         empty: dict[str, Any] = dict.fromkeys(("begin_ns", "end_ns", "bytes", "files"))
-        return {**empty, "outcome": "failed", "error": f"{type(error).__name__}: {error}"}
+        error_text = f"{type(error).__name__}: {error}"
+        return {**empty, "outcome": "failed", "error": error_text, "rank": order["rank"]}
 
 
 def main() -> int:
