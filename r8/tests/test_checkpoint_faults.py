@@ -24,7 +24,7 @@ import pytest
 
 from r8.errors import R8Error
 from r8.evidence import read_run
-from r8.lab import checkpointing, work
+from r8.lab import checkpointing, work, work_stage
 from r8.lab.campaign import plan_campaign
 from r8.lab.jobs import Job
 from r8.lab.keeper import Keeper
@@ -145,7 +145,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         shaped_device(SHAPE, keeper, tmp_path, "array", IMAGE_BYTES) as device,
     ):
         made = Bench(tmp_path, keeper, device)
-        real = checkpointing.act
+        real = work_stage.act
 
         def act(stage: WorkStage, phase: str, orders: Any) -> list[dict[str, Any]]:
             if phase != "measure" or made.strike is None:
