@@ -83,7 +83,8 @@ def bench(session: nox.Session) -> None:
 def qualify(session: nox.Session) -> None:
     """The long lists: kills at random instants, full disks, fault interleavings. Resumable."""
     session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "test"))
-    session.run("pytest", "-m", "qualify", "r8/tests/qualify", *session.posargs)
+    tests = ("r8/tests/qualify", "load_client/tests", "probes/tests")
+    session.run("pytest", "-m", "qualify", *tests, *session.posargs)
 
 
 @nox.session

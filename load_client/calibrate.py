@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _SESSION_VOCAB = (100_000, 150_000)
 _TOKEN_BYTES = 7
 _SPARE_S = 30.0  # beyond the script, before a stream is given up
+# What a row of the calibration table is called, and what it was measured against.
+ROW_NAME = "client"
+TOOLS = ("null-server", "null-server-tls")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +194,8 @@ def _compare(
     connects = [row["connected_ns"] - row["scheduled_ns"] for row in requests]
     magnitudes = [abs(error) for error in errors]
     row = {
-        "name": "client",
-        "tool": f"null-server{'-tls' if asked.tls else ''}",
+        "name": ROW_NAME,
+        "tool": TOOLS[asked.tls],
         "device": "loopback",
         "read_bytes": None,
         "elapsed_ns": max(r["done_ns"] for r in requests) - min(r["sent_ns"] for r in requests),

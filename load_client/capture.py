@@ -120,6 +120,11 @@ def untrusted_kernel_clock(captures: Sequence[Capture], clock: ClockMap) -> str 
     return None
 
 
+def stamp_of(clock: str, way: str) -> str:
+    """The name of a stamp: its clock, and the way where that is not plain TCP."""
+    return clock if way == "plain" else f"{clock}-{way}"
+
+
 def arrivals(capture: Capture, clock: ClockMap | None) -> tuple[str, list[int]]:
     """How arrivals were stamped, and the monotonic instant of every read.
 
@@ -127,8 +132,7 @@ def arrivals(capture: Capture, clock: ClockMap | None) -> tuple[str, list[int]]:
     stamps when `clock` is given and every read has one, else user stamps for all of them:
     the two kinds are never mixed inside one request.
     """
-    way = "" if capture.path == "plain" else f"-{capture.path}"
     instants_ns = None if clock is None else kernel_instants_ns(capture, clock)
     if instants_ns is None:
-        return USER + way, [read.user_ns for read in capture.reads]
-    return KERNEL + way, instants_ns
+        return stamp_of(USER, capture.path), [read.user_ns for read in capture.reads]
+    return stamp_of(KERNEL, capture.path), instants_ns

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 _PREFLIGHT_TIMEOUT_S = 10.0
 
+# How bytes get to the server; each other way than the first has a calibration of its own.
+WAYS = ("plain", "tls", "proxy", "proxy-tls")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -51,9 +54,8 @@ def reach(plan: Plan) -> Target:
     if plan.proxy is not None and context is not None:
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         tunnel = f"CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode("ascii")
-    way = ("proxy" if plan.proxy else "", "tls" if context else "")
     return Target(
-        path="-".join(filter(None, way)) or "plain",
+        path=WAYS[2 * bool(plan.proxy) + bool(context)],
         family=family,
         address=address,
         hostname=host,

@@ -14,6 +14,31 @@ import pyarrow as pa
 
 SCHEMA_VERSION = 1
 
+# Words a column may hold, as the instruments write them: a test holds each list against the
+# instrument's own constants, which this module must not import.
+STAMPS = (
+    *("kernel", "kernel-tls", "kernel-proxy", "kernel-proxy-tls"),
+    *("user", "user-tls", "user-proxy", "user-proxy-tls"),
+)
+CHUNK_KINDS = ("role", "empty", "content", "reasoning", "usage", "done", "comment", "error")
+PROBES_OF_A_RUN = (
+    *("disk", "topology", "nvme", "nic", "gpu", "process", "host", "engine", "iostat", "self"),
+)
+RESIDENCY_METHODS = ("cachestat", "mincore")
+ENGINE_LOG_KINDS = (
+    *("lookup", "retrieved", "stored", "patch_loaded", "patch_read"),
+    *("fatal", "trouble", "alloc_failed"),
+)
+CALIBRATION_NAMES = ("ceiling", "serial", "client", "client-limit")
+CALIBRATION_TOOLS = (
+    *("fio", "own O_DIRECT threads", "own readinto", "null-server", "null-server-tls"),
+)
+
+
+def _words(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
 _TYPES: dict[str, pa.DataType] = {
     "int64": pa.int64(),
     "float64": pa.float64(),
@@ -91,7 +116,7 @@ REQUESTS = Table(
         Column("first_answer_ns", "int64", "ns", f"first content that is not reasoning, {_MONO}"),
         Column("last_content_ns", "int64", "ns", f"arrival of the last content, {_MONO}"),
         Column("done_ns", "int64", "ns", f"arrival of the end of the stream, {_MONO}"),
-        Column("stamp", "string", "", "how arrivals were stamped: kernel or user"),
+        Column("stamp", "string", "", f"how arrivals were stamped, and the way: {_words(STAMPS)}"),
     ),
 )
 
@@ -103,13 +128,7 @@ CHUNKS = Table(
         Column("request_id", "string", "", "the request", nullable=False),
         Column("seq", "int64", "", "position in the stream, from 0", nullable=False),
         Column("arrival_ns", "int64", "ns", f"arrival, {_MONO}", nullable=False),
-        Column(
-            "kind",
-            "string",
-            "",
-            "role, empty, content, reasoning, usage, done, comment or error",
-            nullable=False,
-        ),
+        Column("kind", "string", "", _words(CHUNK_KINDS), nullable=False),
         Column("tokens", "int64", "tokens", "tokens in this event, where the server says"),
         Column("event_bytes", "int64", "bytes", "size of the event on the wire"),
     ),
@@ -120,7 +139,7 @@ PROBES = Table(
     "one row a reading of a raw counter or state",
     (
         _RUN,
-        Column("probe", "string", "", "disk, process, host, engine, iostat.. ", nullable=False),
+        Column("probe", "string", "", _words(PROBES_OF_A_RUN), nullable=False),
         Column("host", "string", "", "host the reading was taken on", nullable=False),
         Column("device", "string", "", "device, pid:starttime, instance or -", nullable=False),
         Column("counter", "string", "", "name of the counter, unit as suffix", nullable=False),
@@ -157,7 +176,7 @@ RESIDENCY = Table(
         Column("size_bytes", "int64", "bytes", "size of the file"),
         Column("resident_bytes", "int64", "bytes", "bytes of it in the page cache"),
         Column("device", "string", "", "block device of its st_dev"),
-        Column("method", "string", "", "cachestat, mincore.."),
+        Column("method", "string", "", f"how it was asked: {_words(RESIDENCY_METHODS)}"),
         Column("self_test", "bool", "", "the method saw an evicted temporary file as evicted"),
         Column("reason", "string", "", "why residency is not known"),
         Column("mono_ns", "int64", "ns", f"instant, {_MONO}", nullable=False),
@@ -171,13 +190,7 @@ ENGINE_LOG = Table(
         _RUN,
         Column("instance", "string", "", "engine instance", nullable=False),
         Column("line", "int64", "", "line number in the raw log, from 1", nullable=False),
-        Column(
-            "kind",
-            "string",
-            "",
-            "lookup, retrieved, stored, patch_loaded, patch_read, fatal, trouble or alloc_failed",
-            nullable=False,
-        ),
+        Column("kind", "string", "", _words(ENGINE_LOG_KINDS), nullable=False),
         Column("server_request_id", "string", "", "vLLM's request id"),
         Column("total_tokens", "int64", "tokens", "prompt tokens of the request"),
         Column("computed_tokens", "int64", "tokens", "found in the engine's own prefix cache"),
@@ -201,9 +214,9 @@ CALIBRATION = Table(
     "what the device itself gives, measured in the same campaign",
     (
         _RUN,
-        Column("name", "string", "", "ceiling, serial or client", nullable=False),
-        Column("tool", "string", "", "fio, null-server..", nullable=False),
-        Column("device", "string", "", "device name of the site file", nullable=False),
+        Column("name", "string", "", _words(CALIBRATION_NAMES), nullable=False),
+        Column("tool", "string", "", _words(CALIBRATION_TOOLS), nullable=False),
+        Column("device", "string", "", "device of the site file, or loopback", nullable=False),
         Column("read_bytes", "int64", "bytes", "bytes read"),
         Column("elapsed_ns", "int64", "ns", "first submission to last completion"),
         Column("block_bytes", "int64", "bytes", "size of one request"),

@@ -17,7 +17,7 @@ from r8.errors import SiteError
 from r8.lab import commands, fio
 from r8.lab.hosts import KvDirectory, free_bytes, through
 from r8.lab.rehearsal.calibrate import Calibration
-from r8.lab.rehearsal.readers import Reading
+from r8.lab.rehearsal.readers import CEILING, FIO, SERIAL, Reading
 from r8.lab.work_site import WorkPlan
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class FioWords:
     def words(self, kind: str, *, write: bool) -> list[str]:
         """The command that lays out or reads one set of files."""
         stress, path = self.device.fio, self.folder.path
-        if kind == fio.CEILING:
+        if kind == CEILING:
             argv = fio.ceiling_argv(stress, path, self.ceiling_bytes, write=write)
         else:
             argv = fio.serial_argv(stress, path, self.files, self.file_bytes, write=write)
@@ -112,7 +112,7 @@ class DeviceCalibrator:
         token = self.keeper.on_exit(words.folder.words("remove"), f"fio's files on {name}")
         words.folder.make()
         try:
-            for kind in (fio.CEILING, fio.SERIAL):
+            for kind in (CEILING, SERIAL):
                 self._run(kind, write=True)
             found = self._calibration()
         finally:
@@ -125,7 +125,7 @@ class DeviceCalibrator:
         return self.first()
 
     def _calibration(self) -> Calibration:
-        ceiling, serial = self._reading(fio.CEILING), self._reading(fio.SERIAL)
+        ceiling, serial = self._reading(CEILING), self._reading(SERIAL)
         return Calibration(
             ceiling=ceiling,
             serial=serial,
@@ -149,10 +149,10 @@ class DeviceCalibrator:
             nbytes, elapsed_ns = fio.read_answer(answer)
         except (ValueError, KeyError, IndexError) as error:
             raise _failed(self.words, kind, f"its answer says {error}") from error
-        stress, is_ceiling = self.words.device.fio, kind == fio.CEILING
+        stress, is_ceiling = self.words.device.fio, kind == CEILING
         return Reading(
             name=kind,
-            tool="fio",
+            tool=FIO,
             read_bytes=nbytes,
             elapsed_ns=elapsed_ns,
             block_bytes=stress.block_bytes if is_ceiling else self.words.file_bytes,

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.lab import clients, engine, fio, instruments, provenance, remote
+from r8.lab import clients, engine, instruments, provenance, remote
 from r8.lab.campaign import make_setting
 from r8.lab.device_calibration import fio_words
 from r8.lab.ground import imagined
@@ -19,6 +19,7 @@ from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
 from r8.lab.phases import FLUSH_AGAIN
 from r8.lab.plan import check_lives, plan_for
+from r8.lab.rehearsal.readers import CEILING, SERIAL
 from r8.lab.trees import Trees
 from r8.lab.work_dry_run import work_dry_run
 
@@ -84,9 +85,9 @@ def _calibration(ground: Ground, matrix: Matrix, device: str, block: int) -> Ite
     yield f"# block {block}: what {device} gives by itself, at most {words.device.fio.longest_s} s"
     host = words.host.name if words.host.exec_prefix else HERE
     yield _line(host, words.folder.words("make"))
-    for kind in (fio.CEILING, fio.SERIAL):
+    for kind in (CEILING, SERIAL):
         yield _line(host, words.words(kind, write=True))
-    for kind in (fio.CEILING, fio.SERIAL):
+    for kind in (CEILING, SERIAL):
         yield _line(host, ground.drops[device])
         yield _line(host, words.words(kind, write=False))
     yield _line(host, words.folder.words("remove"))

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from r8.lab.rehearsal.readers import CEILING, SERIAL
 from r8.units import BYTES_PER_MIB, NS_PER_MS
 
 # Where no link is declared: 2.5 s of a fast drive of today, little enough for a pool's file system.
@@ -26,7 +27,6 @@ SERIAL_SHARE = 8
 ALIGNMENT_BYTES = 4096
 # What `timeout` allows a command beyond fio's own limit, for starting and for its last requests.
 GRACE_S = 20
-CEILING, SERIAL = "ceiling", "serial"
 
 
 _Positive = Annotated[int, msgspec.Meta(ge=1)]

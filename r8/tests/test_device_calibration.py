@@ -23,6 +23,7 @@ from r8.lab.fio import Stress
 from r8.lab.ground import prepare
 from r8.lab.keeper import Keeper
 from r8.lab.preflight import preflight
+from r8.lab.rehearsal.readers import CEILING, SERIAL
 from r8.lab.site import Device, Host, LoadedSite, load_site
 from r8.ledger_read import load_ledger
 from r8.ledger_reports import load_reports
@@ -92,7 +93,7 @@ def test_a_block_is_measured_once_and_the_next_block_anew(tmp_path: Path, keeper
 
 
 @with_fio
-@pytest.mark.parametrize("kind", [fio.CEILING, fio.SERIAL])
+@pytest.mark.parametrize("kind", [CEILING, SERIAL])
 def test_no_two_blocks_of_the_files_are_equal(tmp_path: Path, kind: str) -> None:
     loaded = _site(tmp_path)
     words = fio_words(loaded.site, loaded.site.scenarios[R1], "array")
@@ -124,11 +125,11 @@ def test_the_site_file_sets_size_block_depth_and_time(tmp_path: Path) -> None:
     site = _site(tmp_path, fio=stress).site
     words = fio_words(site, site.scenarios[R1], "array", "x")
     assert words is not None
-    line = shlex.join(words.words(fio.CEILING, write=False))
+    line = shlex.join(words.words(CEILING, write=False))
     assert line.startswith("timeout -k 5 23 fio ")
     for word in (f"--bs={4 * MIB}", "--iodepth=16", "--numjobs=2", "--runtime=3", "--direct=1"):
         assert word in line
-    assert f"--size={32 * MIB}" in words.words(fio.CEILING, write=True)
+    assert f"--size={32 * MIB}" in words.words(CEILING, write=True)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_a_dry_run_shows_every_fio_once_a_block(tmp_path: Path) -> None:
     site = _site(tmp_path).site
     words = fio_words(site, site.scenarios[R1], "array", "TOKEN")
     assert words is not None
-    assert f"here$ {shlex.join(words.words(fio.SERIAL, write=False))}" in fios
+    assert f"here$ {shlex.join(words.words(SERIAL, write=False))}" in fios
     at = [lines.index(fios[0]), next(i for i, line in enumerate(lines) if "api_server" in line)]
     assert at == sorted(at), "the device is measured before the engine starts"
 

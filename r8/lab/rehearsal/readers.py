@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CEILING = "ceiling"
 SERIAL = "serial"
+FIO = "fio"
+OWN_TOOLS = {CEILING: "own O_DIRECT threads", SERIAL: "own readinto"}  # where there is no fio
 CEILING_BLOCK_BYTES = BYTES_PER_MIB
 CEILING_QUEUE_DEPTH = 32
 _TIMEOUT_S = 300
@@ -71,10 +73,9 @@ def read_files(kind: str, files: list[Path], chunk_bytes: int, raw_dir: Path | N
             next_step="look whether the device is still mounted and answers",
         ) from error
     is_ceiling = kind == CEILING
-    own = "own O_DIRECT threads" if is_ceiling else "own readinto"
     return Reading(
         name=kind,
-        tool="fio" if by_fio else own,
+        tool=FIO if by_fio else OWN_TOOLS[kind],
         read_bytes=read_bytes,
         elapsed_ns=elapsed_ns,
         block_bytes=CEILING_BLOCK_BYTES if is_ceiling else chunk_bytes,

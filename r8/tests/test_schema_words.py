@@ -1,0 +1,120 @@
+"""What the schema says a column may hold is what the instruments write: their own constants."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from load_client import calibrate, capture, limit, target
+from probes import pagecache
+from r8 import enginelog, schema
+from r8.lab.rehearsal import readers
+from r8.schema import TABLES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def words_set(source: str, *, name: str, at: str = "anywhere") -> set[str]:
+    """Texts given to `name` by assignment, keyword or dict key; `at` "class": in class bodies."""
+    found: set[str] = set()
+    tree = ast.parse(source)
+    places = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
+    for place in places if at == "class" else [tree]:
+        nodes = place.body if at == "class" else list(ast.walk(place))
+        for node in nodes:
+            found |= {
+                value.value
+                for value in _given(node, name)
+                if isinstance(value, ast.Constant) and isinstance(value.value, str)
+            }
+    return found
+
+
+def _given(node: ast.AST, name: str) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):
+        named = any(isinstance(one, ast.Name) and one.id == name for one in node.targets)
+        value = node.value
+        if isinstance(value, ast.IfExp):
+            return [value.body, value.orelse] if named else []
+        return [value] if named else []
+    if isinstance(node, ast.keyword) and node.arg == name:
+        return [node.value]
+    if isinstance(node, ast.Dict):
+        return [
+            value
+            for key, value in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant) and key.value == name
+        ]
+    return []
+
+
+def test_stamps_are_those_the_load_client_names() -> None:
+    made = [
+        capture.stamp_of(clock, way)
+        for clock in (capture.KERNEL, capture.USER)
+        for way in target.WAYS
+    ]
+    assert list(schema.STAMPS) == made
+
+
+def test_calibrations_have_the_names_their_instruments_give() -> None:
+    names = (readers.CEILING, readers.SERIAL, calibrate.ROW_NAME, limit.ROW_NAME)
+    assert names == schema.CALIBRATION_NAMES
+    tools = (readers.FIO, *readers.OWN_TOOLS.values(), *calibrate.TOOLS)
+    assert tools == schema.CALIBRATION_TOOLS
+
+
+def test_residency_is_asked_by_the_methods_of_the_probe() -> None:
+    assert tuple(pagecache.METHODS) == schema.RESIDENCY_METHODS
+
+
+def test_kinds_of_stream_events_are_those_the_client_tells_apart() -> None:
+    source = (ROOT / "load_client" / "deltas.py").read_text()
+    found = words_set(source, name="kind") | words_set(source, name="fallback")
+    assert found == set(schema.CHUNK_KINDS)
+
+
+def test_kinds_of_log_lines_are_those_the_parser_gives() -> None:
+    found = words_set((ROOT / "r8" / "enginelog.py").read_text(), name="kind")
+    assert found | {kind for kind, _ in enginelog._KINDS} == set(schema.ENGINE_LOG_KINDS)
+
+
+def test_probes_are_the_samplers_of_the_instrument() -> None:
+    found: set[str] = set()
+    for path in (ROOT / "probes").glob("*.py"):
+        found |= words_set(path.read_text(), name="name", at="class")
+    assert found == set(schema.PROBES_OF_A_RUN)
+
+
+def test_a_new_word_of_an_instrument_would_be_seen() -> None:
+    source = (
+        "class A:\n    name = 'smart'\n\nkind = 'x' if y else 'z'\nf(kind='w')\n{'kind': 'v'}\n"
+    )
+    assert words_set(source, name="name", at="class") == {"smart"}
+    assert words_set(source, name="kind") == {"x", "z", "w", "v"}
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "words"),
+    [
+        ("requests", "stamp", schema.STAMPS),
+        ("chunks", "kind", schema.CHUNK_KINDS),
+        ("probes", "probe", schema.PROBES_OF_A_RUN),
+        ("residency", "method", schema.RESIDENCY_METHODS),
+        ("engine_log", "kind", schema.ENGINE_LOG_KINDS),
+        ("calibration", "name", schema.CALIBRATION_NAMES),
+        ("calibration", "tool", schema.CALIBRATION_TOOLS),
+    ],
+)
+def test_the_dictionary_and_the_parquet_metadata_list_every_word(
+    table: str, column: str, words: tuple[str, ...]
+) -> None:
+    field = TABLES[table].arrow().field(column)
+    meaning = (field.metadata or {})[b"meaning"].decode()
+    dictionary = (ROOT / "data" / "queries" / "DICTIONARY.md").read_text()
+    section = dictionary.partition(f"### `{table}`")[2].partition("\n### ")[0]
+    for word in words:
+        assert word in meaning
+        assert word in section
