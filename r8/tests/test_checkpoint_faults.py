@@ -315,4 +315,6 @@ def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_
         told = json.loads(row["detail"])
         if told["phase"] == "earlier":
             where = {"directory": f"{evidence.run.kv_dir}/step-1", "layout": "full-each"}
-            assert write_checkpoint.read({**where, "rank": told["rank"]})["sha256"] == told["sha256"]
+            assert (
+                write_checkpoint.read({**where, "rank": told["rank"]})["sha256"] == told["sha256"]
+            )
