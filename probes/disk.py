@@ -6,12 +6,13 @@ sample, their composition every few seconds by `TopologyProbe`; both feed the sa
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from .diskstats import COUNTERS, GAUGES, DiskLine, parse_diskstats
 from .epochs import EpochTracker
 from .errors import reason_of
-from .kernel_files import read_whole
+from .kernel_files import KeptFile
 from .readings import Reading, Sample, Stopwatch
 
 if TYPE_CHECKING:
@@ -24,12 +25,17 @@ _ABSENT = DiskLine(missing=dict.fromkeys(COUNTERS, "absent: no line in diskstats
 
 
 class WatchedDevices:
-    """The devices being read, with their epochs; shared by the disk and the topology probe."""
+    """The devices being read, with their epochs; shared by the disk and the topology probe.
+
+    The two run in threads of their own. `lock` is held while epochs are taken or made; the only
+    files read meanwhile are those of `diskseq`, which no driver answers for.
+    """
 
     def __init__(self, names: tuple[str, ...], sysfs: Sysfs) -> None:
         self._named = names
         self._sysfs = sysfs
         self.epochs = EpochTracker()
+        self.lock = threading.Lock()
         self.devices: dict[str, Device | None] = dict.fromkeys(names)
         self._names = frozenset(names)
 
@@ -41,6 +47,10 @@ class WatchedDevices:
     def resolve(self) -> dict[str, str]:
         """Resolve all layers again; device -> cause for every epoch this ended."""
         layers = self._sysfs.layers(self._named, self._sysfs.mounts())
+        with self.lock:
+            return self._take(layers)
+
+    def _take(self, layers: dict[str, Device | None]) -> dict[str, str]:
         causes = {}
         for name in dict.fromkeys((*self.devices, *layers)):
             device = layers.get(name)
@@ -69,14 +79,14 @@ class DiskProbe:
 
     def __init__(self, watched: WatchedDevices, proc_root: Path) -> None:
         self._watched = watched
-        self._path = str(proc_root / "diskstats")
+        self._file = KeptFile(str(proc_root / "diskstats"))
 
     def sample(self) -> Sequence[Sample]:
         """Every counter of every watched device, null with its reason where there is none."""
         watch = Stopwatch()
         names = self._watched.names
         try:
-            data = read_whole(self._path)
+            data = self._file.read()
         except OSError as error:
             lost = DiskLine(missing=dict.fromkeys(COUNTERS, reason_of(error)))
             found = dict.fromkeys(names, lost)
@@ -84,8 +94,9 @@ class DiskProbe:
             watch.stop()
             found = parse_diskstats(data, names)
         readings: list[Reading] = []
-        for name in sorted(names):
-            readings.extend(self._readings(name, found.get(name)))
+        with self._watched.lock:
+            for name in sorted(names):
+                readings.extend(self._readings(name, found.get(name)))
         return [watch.sample(self.name, readings)]
 
     def _readings(self, name: str, line: DiskLine | None) -> list[Reading]:

@@ -12,12 +12,13 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .environment_files import STABLE, VOLATILE, Value, read_section
+from .environment_text import parse_lsblk, parse_mdadm_detail, parse_mdstat
 from .environment_tools import tool_commands
 from .errors import ProbeError
 from .gpu_snapshot import memory_in_use, take_snapshots
@@ -74,6 +75,7 @@ def capture(
         "gpus": gpus,
         "gpu_snapshots": _hidden(shown, identities),
         "tools": _hidden(raw, identities),
+        "composition": _hidden(_composition(volatile.get("mdstat"), raw), identities),
     }
 
 
@@ -125,6 +127,21 @@ def load_capture(path: Path) -> dict[str, Any]:
             where=str(path),
             next_step="compare it with the probes that wrote it",
         )
+    return found
+
+
+def _composition(mdstat: object, raw: dict[str, dict[str, object]]) -> dict[str, Any]:
+    """How arrays and their mounts are made up, by each witness; an absent tool has its reason."""
+    lines = mdstat.get("/proc/mdstat", "") if isinstance(mdstat, dict) else ""
+    found: dict[str, Any] = {"mdstat": [asdict(one) for one in parse_mdstat(str(lines))]}
+    for name, row in raw.items():
+        if name.startswith("mdadm "):
+            arrays = [asdict(one) for one in parse_mdadm_detail(str(row["stdout"]))]
+            found[name] = arrays or {"unavailable": row["reason"] or row["stderr"] or "no array"}
+    listed = raw.get("lsblk")
+    if listed is not None:
+        devices = [asdict(one) for one in parse_lsblk(str(listed["stdout"])).values()]
+        found["lsblk"] = devices or {"unavailable": listed["reason"] or "no JSON"}
     return found
 
 

@@ -22,6 +22,40 @@ def read_whole(path: str) -> bytes:
         os.close(fd)
 
 
+class KeptFile:
+    """A kernel file kept open and read from its beginning each time, which makes it anew.
+
+    Opening costs as much as reading, ten times a second. A file of a process or device that is gone
+    answers with an error for ever, also when its number or name is used again.
+    """
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    def read(self) -> bytes:
+        """Every byte. Raises OSError; the file is opened again with the next read then."""
+        if self._fd is None:
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        parts, offset = [], 0
+        try:
+            while part := os.pread(self._fd, _READ_BYTES, offset):
+                parts.append(part)
+                offset += len(part)
+        except OSError:
+            self.close()
+            raise
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Let go of it; the next read opens it again."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+
 def names_in(directory: str) -> list[str]:
     """Names in a directory of the kernel, sorted; none when it cannot be listed."""
     try:

@@ -10,18 +10,21 @@ last ones.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .epochs import EpochTracker
 from .errors import reason_of
-from .kernel_files import counter_of, read_whole
-from .proc_tree import ProcessTable, ProcStat, read_stat
+from .kernel_files import KeptFile, counter_of, read_whole
+from .proc_tree import ProcessTable, ProcStat, parse_stat
 from .readings import Reading, Sample, Stopwatch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    _Parser = Callable[[bytes], dict[str, int | None]]
 
 _IO = {
     b"rchar": "rchar",
@@ -36,6 +39,10 @@ _STATUS = {b"VmRSS": "rss_bytes", b"VmHWM": "rss_peak_bytes", b"VmSwap": "swap_b
 _BYTES_PER_KB = 1024
 _MS_PER_S = 1000
 _SIGCHLD_BIT = 1 << 16
+# A process born and ended in between has left its bytes in its parent's counters.
+_TREE_NS = 500_000_000
+# Memory is context, and the kernel takes longer to write it down than everything else here.
+_STATUS_NS = 1_000_000_000
 
 
 def parse_lines(data: bytes) -> dict[bytes, bytes]:
@@ -68,6 +75,8 @@ class _Member:
     start_ticks: int
     ppid: int
     parent_ignores_sigchld: bool
+    stat: KeptFile
+    io: KeptFile
 
 
 class ProcessProbe:
@@ -75,35 +84,55 @@ class ProcessProbe:
 
     name = "process"
 
-    def __init__(self, engines: Mapping[str, int], proc_root: Path) -> None:
+    def __init__(
+        self,
+        engines: Mapping[str, int],
+        proc_root: Path,
+        *,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._engines = dict(engines)
         self._proc = proc_root
         self._table = ProcessTable(proc_root)
         self._members: dict[str, dict[str, _Member]] = {name: {} for name in engines}
         self._epochs = EpochTracker()
         self._tick_hz = os.sysconf("SC_CLK_TCK")
+        self._clock_ns = clock_ns
+        self._tree_due_ns = 0
+        self._status_due_ns: dict[str, int] = {}
 
     def sample(self) -> Sequence[Sample]:
         """One sample a process; members found once are followed until they end."""
-        self._table.refresh()
+        now_ns = self._clock_ns()
+        if now_ns >= self._tree_due_ns:
+            self._tree_due_ns = now_ns + _TREE_NS
+            self._look_for_members()
         samples: list[Sample] = []
+        for instance, root in self._engines.items():
+            if not self._members[instance]:
+                samples.append(_absent(f"{instance}:{root}:-", self.name))
+            samples.extend(self._read_all(instance, now_ns))
+        return samples
+
+    def _look_for_members(self) -> None:
+        self._table.refresh()
         for instance, root in self._engines.items():
             members = self._members[instance]
             for stat in self._table.tree(root).values():
                 device = f"{instance}:{stat.pid}:{stat.start_ticks}"
                 if device not in members:
                     members[device] = self._member(device, stat)
-            if not members:
-                samples.append(_absent(f"{instance}:{root}:-", self.name))
-            samples.extend(self._read_all(instance))
-        return samples
 
-    def _read_all(self, instance: str) -> list[Sample]:
+    def _read_all(self, instance: str, now_ns: int) -> list[Sample]:
         members = self._members[instance]
-        read = {member.device: self._read(member) for member in members.values()}
+        read = {member.device: self._read(member, now_ns) for member in members.values()}
         # All are read before any is declared ended: a parent that ended in the same interval can
         # hold nothing of its child in its last reading.
         ended = [members.pop(device) for device, sample in read.items() if sample is None]
+        for member in ended:
+            member.stat.close()
+            member.io.close()
+            self._status_due_ns.pop(member.device, None)
         samples = [sample for sample in read.values() if sample is not None]
         return samples + [
             Stopwatch().sample(self.name, [self._exited(instance, member)]) for member in ended
@@ -116,6 +145,8 @@ class ProcessProbe:
             start_ticks=stat.start_ticks,
             ppid=stat.ppid,
             parent_ignores_sigchld=self._ignores_sigchld(stat.ppid),
+            stat=KeptFile(f"{self._proc}/{stat.pid}/stat"),
+            io=KeptFile(f"{self._proc}/{stat.pid}/io"),
         )
 
     def _ignores_sigchld(self, pid: int) -> bool:
@@ -125,26 +156,26 @@ class ProcessProbe:
         except (OSError, ValueError):
             return False
 
-    def _read(self, member: _Member) -> Sample | None:
+    def _read(self, member: _Member, now_ns: int) -> Sample | None:
         """The process's counters now; None when it has ended."""
         watch = Stopwatch()
         try:
-            stat = read_stat(self._proc, member.pid)
+            stat = parse_stat(member.stat.read())
+        except (FileNotFoundError, ProcessLookupError):
+            return None
         except OSError as error:
             return watch.sample(self.name, _unreadable(member.device, reason_of(error)))
         if stat is None or stat.start_ticks != member.start_ticks:
             return None
-        contents = [self._file(member.pid, name) for name in ("io", "status")]
+        contents: dict[_Parser, bytes | OSError] = {parse_io: _content(member.io.read)}
+        if now_ns >= self._status_due_ns.get(member.device, 0):
+            self._status_due_ns[member.device] = now_ns + _STATUS_NS
+            path = f"{self._proc}/{member.pid}/status"
+            contents[parse_status] = _content(lambda: read_whole(path))
         watch.stop()
-        if any(isinstance(content, ProcessLookupError) for content in contents):
+        if any(isinstance(content, ProcessLookupError) for content in contents.values()):
             return None
-        return watch.sample(self.name, self._readings(member.device, stat, *contents))
-
-    def _file(self, pid: int, name: str) -> bytes | OSError:
-        try:
-            return read_whole(f"{self._proc}/{pid}/{name}")
-        except OSError as error:
-            return error
+        return watch.sample(self.name, self._readings(member.device, stat, contents))
 
     def _exited(self, instance: str, member: _Member) -> Reading:
         parents = [
@@ -159,11 +190,11 @@ class ProcessProbe:
         return Reading(device=member.device, counter="exited", value=1, text=account)
 
     def _readings(
-        self, device: str, stat: ProcStat, io: bytes | OSError, status: bytes | OSError
+        self, device: str, stat: ProcStat, contents: dict[_Parser, bytes | OSError]
     ) -> list[Reading]:
         values: dict[str, int | None] = {}
         reasons: dict[str, str] = {}
-        for content, parse in ((io, parse_io), (status, parse_status)):
+        for parse, content in contents.items():
             if isinstance(content, bytes):
                 values.update(parse(content))
             else:
@@ -191,6 +222,13 @@ class ProcessProbe:
         if cause is not None:
             readings.append(Reading(device=device, counter="epoch_cause", text=cause, epoch=epoch))
         return readings
+
+
+def _content(read: Callable[[], bytes]) -> bytes | OSError:
+    try:
+        return read()
+    except OSError as error:
+        return error
 
 
 def _unreadable(device: str, reason: str) -> list[Reading]:

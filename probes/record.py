@@ -1,13 +1,16 @@
-"""`record`: one thread samples, one per engine fetches pages, the main thread writes and waits.
+"""`record`: threads sample, one per engine fetches pages, the main thread writes and waits.
 
 Writing is apart from sampling on purpose: an fsync that takes three seconds on a busy disk must
-not be a hole in the series. The main thread ends the recording on a signal, at the end of standard
-input (the parent is gone), after a given time, or when the journal cannot be written.
+not be a hole in the series. Disks and processes are apart from everything that may block in the
+kernel: a driver's statistics wait for a lock, an array's state for its controller. The main thread
+ends the recording on a signal, at the end of standard input (the parent is gone), after a given
+time, or when the journal cannot be written.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import queue
@@ -51,6 +54,7 @@ _ENGINE_JOIN_S = 1.0
 NICENESS = -10
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NS_PER_MS = 1_000_000
+_NS_PER_US = 1_000
 
 
 def _task(
@@ -60,9 +64,10 @@ def _task(
     return Task(name=name or probe, period_ns=period_ns, sample=sample)
 
 
-def _main_tasks(plan: Plan, proc_root: Path, sys_root: Path) -> list[Task]:
-    """The tasks of the sampling thread, the one that must not be late first."""
+def _kernel_tasks(plan: Plan, proc_root: Path, sys_root: Path) -> tuple[list[Task], list[Task]]:
+    """The tasks that must not be late, the most urgent first; and those that may have to wait."""
     tasks: list[Task] = []
+    slow: list[Task] = []
     watched: WatchedDevices | None = None
     if plan.block_devices:
         watched = WatchedDevices(plan.block_devices, Sysfs(sys_root, proc_root))
@@ -72,19 +77,19 @@ def _main_tasks(plan: Plan, proc_root: Path, sys_root: Path) -> list[Task]:
             watched.resolve()
         disk, topology = DiskProbe(watched, proc_root), TopologyProbe(watched)
         tasks.append(_task(plan, disk.name, disk.sample))
-        tasks.append(_task(plan, topology.name, topology.sample))
+        slow.append(_task(plan, topology.name, topology.sample))
     if plan.engines:
         process = ProcessProbe(plan.engines, proc_root)
         tasks.append(_task(plan, process.name, process.sample))
     if plan.nics:
         nic = NicProbe(plan.nics, sys_root)
-        tasks.append(_task(plan, nic.name, nic.sample))
+        slow.append(_task(plan, nic.name, nic.sample))
     if plan.nvme:
         nvme = NvmeProbe(watched, sys_root)
-        tasks.append(_task(plan, nvme.name, nvme.sample))
+        slow.append(_task(plan, nvme.name, nvme.sample))
     host = HostProbe(proc_root)
-    tasks.append(_task(plan, host.name, host.sample))
-    return tasks
+    slow.append(_task(plan, host.name, host.sample))
+    return tasks, slow
 
 
 class SelfProbe:
@@ -96,13 +101,19 @@ class SelfProbe:
         self._tasks = tasks
 
     def sample(self) -> Sequence[Sample]:
-        """CPU time of this process, and missed ticks of each probe since the start."""
+        """CPU time of this process, and of each probe what it missed since the start.
+
+        The text beside `missed_ticks` says of those since the last sample how late they were.
+        """
         cpu_ms = time.process_time_ns() // _NS_PER_MS
         readings = [Reading(device="-", counter="cpu_ms", value=cpu_ms)]
-        readings += [
-            Reading(device=task.name, counter="missed_ticks", value=task.missed_ticks)
-            for task in self._tasks
-        ]
+        for task in self._tasks:
+            missed, late_us = task.missed_ticks, task.worst_late_ns // _NS_PER_US
+            text = task.take_notes()
+            readings += [
+                Reading(device=task.name, counter="missed_ticks", value=missed, text=text),
+                Reading(device=task.name, counter="worst_late_us", value=late_us),
+            ]
         return [Stopwatch().sample(self.name, readings)]
 
 
@@ -120,6 +131,7 @@ class Recorder:
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._stopped_by: str | None = None
+        self._own: SelfProbe | None = None
         # Signals write a byte here, so that the waiting main thread wakes at once.
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -137,7 +149,9 @@ class Recorder:
         try:
             self._drain()
             self._start_witness()
-            threads = self._start_threads(_main_tasks(self._plan, proc_root, sys_root))
+            threads = self._start_threads(*_kernel_tasks(self._plan, proc_root, sys_root))
+            # What was imported and built until now never becomes garbage: not looked through again.
+            gc.freeze()
             self._write_until_stopped()
         finally:
             self._stop.set()
@@ -159,8 +173,8 @@ class Recorder:
         reading = Reading(device="-", counter="witness", reason=f"absent: {why}")
         self._samples.put(Stopwatch().sample("iostat", [reading]))
 
-    def _start_threads(self, tasks: list[Task]) -> list[threading.Thread]:
-        groups = [tasks]
+    def _start_threads(self, fast: list[Task], slow: list[Task]) -> list[threading.Thread]:
+        groups = [group for group in (fast, slow) if group]
         for instance, url in self._plan.metrics.items():
             probe = EngineProbe(instance, url)
             name = f"engine:{instance}"
@@ -170,8 +184,8 @@ class Recorder:
             gpu = GpuProbe()
             groups.append([_task(self._plan, gpu.name, gpu.sample)])
         every = [task for group in groups for task in group]
-        own = SelfProbe(every)
-        tasks.append(Task(name=own.name, period_ns=NS_PER_S, sample=own.sample))
+        own = self._own = SelfProbe(every)
+        slow.append(Task(name=own.name, period_ns=NS_PER_S, sample=own.sample))
         threads = []
         for group in groups:
             scheduler = Scheduler(group, self._samples.put)
@@ -212,6 +226,10 @@ class Recorder:
         deadline = time.monotonic() + _ENGINE_JOIN_S
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        if self._own is not None:
+            # Once more: what the other threads missed at the very end is known only now.
+            for sample in self._own.sample():
+                self._samples.put(sample)
         closing = self._witness.stop() if self._witness is not None else None
         if closing is not None:
             self._samples.put(closing)

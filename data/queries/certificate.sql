@@ -32,7 +32,18 @@ epochs AS (
     WHERE p.probe = 'disk' AND p.mono_ns BETWEEN w.begin_ns AND w.end_ns GROUP BY p.run_id
 ),
 warm AS (
-    SELECT run_id, read_bytes FROM kv_device_reads WHERE phase = 'warm'
+    -- The block's warm control: a session of its own, its files in the page cache.
+    SELECT r.run_id, r.read_bytes, p.begin_ns, p.end_ns
+    FROM phases p JOIN phase_reads r USING (run_id, phase, occurrence) JOIN runs u USING (run_id)
+    WHERE p.phase = 'control' AND r.probe = 'disk' AND r.device = u.kv_device
+      AND json_valid(p.detail) AND json_extract_string(p.detail, '$.control') = 'warm_read'
+),
+warm_hits AS (
+    SELECT w.run_id, sum(e.retrieved_tokens) AS tokens
+    FROM warm w JOIN requests q ON q.run_id = w.run_id AND q.phase = 'control'
+        AND q.sent_ns BETWEEN w.begin_ns AND w.end_ns
+    JOIN engine_requests e ON e.run_id = q.run_id AND e.request_id = q.request_id
+    GROUP BY w.run_id
 )
 SELECT run_id, 'C2' AS rule_id, 'KV files written' AS quantity,
        CAST(json_extract_string(detail, '$.files') AS DOUBLE) AS value, 'files' AS unit
@@ -83,8 +94,9 @@ UNION ALL
 SELECT run_id, 'C11', 'patch bytes / expected bytes', patch_read_bytes / expected_hit_bytes, ''
 FROM balance
 UNION ALL
-SELECT run_id, 'N1', 'device bytes of the warm read / expected bytes',
-       w.read_bytes / r.expected_hit_bytes, '' FROM warm w JOIN runs r USING (run_id)
+SELECT run_id, 'N1', 'device bytes of the warm control / its hit bytes',
+       w.read_bytes / nullif(h.tokens * r.chunk_bytes / r.chunk_tokens, 0), ''
+FROM warm w JOIN warm_hits h USING (run_id) JOIN runs r USING (run_id)
 UNION ALL
 SELECT run_id, 'Q1', 'failed requests', value, 'requests'
 FROM phase_rates WHERE phase = 'measure' AND metric = 'n_failed';

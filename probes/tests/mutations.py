@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probes.diskstats import parse_diskstats
+from probes.environment_text import parse_lsblk, parse_mdadm_detail, parse_mdstat
 from probes.gpu_amdsmi import parse_amd_monitor, parse_amd_smi
 from probes.gpu_other import parse_mx_smi, parse_npu_info, parse_npu_usages, parse_nvidia_smi
 from probes.gpu_rocm import parse_rocm_pids, parse_rocm_smi
@@ -59,6 +60,9 @@ PARSERS: dict[str, tuple[Callable[[str], Any], ...]] = {
     "nvme_": (parse_list_subsys, parse_smart_log, parse_smartctl),
     "nic_": (parse_rdma_statistic, parse_rdma_links, _text(parse_ethtool_text)),
     "iostat_": (parse_iostat_json, parse_iostat_text),
+    "env_": (parse_lsblk, parse_mdadm_detail, parse_mdstat),
+    "mdstat": (parse_mdstat,),
+    "cache_": (_text(parse_io),),
     "diskstats_": (_text(lambda data: parse_diskstats(data, _DEVICES)),),
 }
 # Kernel files of every host, short enough to stand here.

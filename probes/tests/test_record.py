@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import probes
+from probes.disk import DiskProbe, WatchedDevices
+from probes.plan import Plan
+from probes.record import _kernel_tasks
+from probes.topology import Sysfs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,13 +146,47 @@ def test_a_recorder_that_was_stopped_for_a_while_says_how_many_ticks_it_missed(
     process.send_signal(signal.SIGCONT)
     process.send_signal(signal.SIGTERM)
     assert _finish(process) == (0, "")
-    missed = [
-        row["value"]
+    own = [
+        row
         for row in _rows(tmp_path / "probes.jsonl")
-        if (row["probe"], row["device"], row["counter"]) == ("self", "disk", "missed_ticks")
+        if (row["probe"], row["device"]) == ("self", "disk")
     ]
+    missed = [row["value"] for row in own if row["counter"] == "missed_ticks"]
+    late_us = [row["value"] for row in own if row["counter"] == "worst_late_us"]
     # 0.5 s at 50 Hz; anything the machine's own load adds only raises it.
     assert missed[-1] >= 20
+    assert late_us[-1] >= 400_000
+    assert any(row["text"] and "ms late at" in row["text"] for row in own)
+
+
+def test_a_file_that_blocks_its_reader_delays_no_disk_sample(tmp_path: Path) -> None:
+    """An array's state, a driver's statistics: the kernel may let them wait."""
+    watched = WatchedDevices(("any",), Sysfs(tmp_path, tmp_path))
+    (tmp_path / "diskstats").write_text("")
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "mountinfo").write_text("")
+    plan = Plan().with_overrides({"rates_hz": {"disk": 100}, "block_devices": ["any"]}, "test")
+    fast, slow = _kernel_tasks(plan, tmp_path, tmp_path)
+    assert [task.name for task in fast] == ["disk"]
+    assert {task.name for task in slow} >= {"topology", "host"}
+    # The disk probe goes on while a resolve of the topology waits for a file.
+    with pytest.MonkeyPatch.context() as patch:
+        reading, go_on = threading.Event(), threading.Event()
+
+        def layers(*_: object) -> dict[str, None]:
+            reading.set()
+            go_on.wait(10)
+            return {"any": None}
+
+        patch.setattr(watched._sysfs, "layers", layers)
+        blocked = threading.Thread(target=watched.resolve)
+        blocked.start()
+        assert reading.wait(10)
+        (sample,) = DiskProbe(watched, tmp_path).sample()
+        assert blocked.is_alive()
+        go_on.set()
+        blocked.join()
+    assert {reading.device for reading in sample.readings} == {"any"}
 
 
 def test_a_directory_that_is_not_there_is_one_line_and_exit_code_4(tmp_path: Path) -> None:

@@ -72,6 +72,42 @@ def test_ticks_slept_through_are_counted_and_not_made_up_for() -> None:
     assert task.missed_ticks == 2
 
 
+def test_a_missed_tick_says_how_late_its_probe_was_and_after_what() -> None:
+    fake = FakeTime(ends_ns=4 * TENTH)
+
+    def slow() -> list[Sample]:
+        fake.now_ns += TENTH * 5 // 2 if fake.now_ns < 5_000 + TENTH else 0
+        return []
+
+    disk = Task(name="disk", period_ns=TENTH, sample=list)
+    nic = Task(name="nic", period_ns=10 * TENTH, sample=slow)
+    Scheduler([disk, nic], lambda _: None, clock_ns=fake.clock_ns).run(FakeEvent(fake))
+    assert disk.missed_ticks == 1
+    assert disk.worst_late_ns == TENTH * 3 // 2
+    assert disk.take_notes() == "1 missed, 150 ms late at 250005000, after nic took 250 ms"
+    assert disk.take_notes() is None
+    assert nic.missed_ticks == 0
+
+
+def test_a_thread_that_slept_too_long_blames_no_probe() -> None:
+    fake = FakeTime(ends_ns=8 * TENTH)
+    real, naps = fake.wait, []
+
+    def oversleep(timeout: float) -> bool:
+        naps.append(timeout)
+        return real(timeout * (4 if len(naps) == 2 else 1))
+
+    fake.wait = oversleep  # type: ignore[method-assign]
+    task, _ = _run(fake, [])
+    assert (task.take_notes() or "").endswith("after waiting")
+
+
+def test_a_recorder_that_is_always_late_keeps_a_few_notes_and_counts_all() -> None:
+    task, _ = _run(FakeTime(ends_ns=100 * TENTH), [TENTH * 5 // 2] * 200)
+    assert task.missed_ticks > 20
+    assert len((task.take_notes() or "").split("; ")) == 8
+
+
 def test_ticks_missed_until_the_very_end_are_counted_too() -> None:
     # The last sample before the end takes 4.5 periods, in which the end comes.
     task, instants = _run(FakeTime(ends_ns=2 * TENTH), [0, TENTH * 9 // 2])

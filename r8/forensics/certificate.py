@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from r8.database import connect
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     import duckdb
 
     from r8.evidence import Evidence
+    from r8.forensics.rule import Rule
     from r8.model import Run
 
+NO_DEVICE = "no-block-device"
 OF_BLOCK = frozenset(rule.rule_id for rule in RULES if rule.of_block)
 # Answers that do not speak against a claim that needs the rule.
 PASSING = frozenset({Answer.HELD, Answer.NOT_APPLICABLE})
@@ -58,8 +61,19 @@ def connect_settled(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
 
 def certify(run: Run, connection: duckdb.DuckDBPyConnection) -> tuple[Finding, ...]:
     """One finding a rule, in the order of `RULES`, from the tables behind the connection."""
-    case = Case(run=run, connection=connection)
-    return tuple(apply(rule, case) for rule in RULES)
+    # A plain directory or a file system in user space has no block device; an empty name would be
+    # printed as nothing.
+    named = run if run.kv_device else replace(run, kv_device=NO_DEVICE)
+    case = Case(run=named, connection=connection)
+    return tuple(_with_reason(rule, apply(rule, case), run) for rule in RULES)
+
+
+def _with_reason(rule: Rule, finding: Finding, run: Run) -> Finding:
+    """Why a rule about a block device cannot be known on a rung that has none."""
+    if run.kv_device or not rule.of_device or finding.answer is not Answer.UNKNOWN:
+        return finding
+    why = f"On rung {run.rung} the KV lies on no block device, so no bytes of one are counted."
+    return replace(finding, detail=f"{why} {finding.detail}")
 
 
 def objections(

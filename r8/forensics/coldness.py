@@ -8,7 +8,12 @@ from r8.forensics.rule import Check, missing
 from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR, s_from_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from r8.forensics.case import Case
+
+    # Path, size, resident bytes, whether the method passed its self-test, why a number is missing.
+    FileRow = tuple[str, int | None, int | None, bool, str | None]
 
 # A file system still writes its own log for a while; a chunk file under way is larger than this.
 QUIET_WRITE_BYTES_MAX = BYTES_PER_MIB
@@ -105,19 +110,24 @@ def _cold_phase(case: Case) -> str:
 
 def _residency(case: Case, moment: str, since_ns: int) -> list[Check]:
     measure = case.event(f"{_cold_phase(case)}_begin")
-    rows = case.rows(
+    rows = files_at(case, moment, since_ns, measure.mono_ns if measure else since_ns)
+    if not rows:
+        return [
+            missing("residency between drop and measurement not known", "No residency rows there.")
+        ]
+    return [_file_count(case, len(rows)), _self_test(rows), resident(rows)]
+
+
+def files_at(case: Case, moment: str, since_ns: int, until_ns: int) -> list[FileRow]:
+    """What was seen of every KV file at a moment inside an interval."""
+    return case.rows(
         "SELECT path, size_bytes, resident_bytes, coalesce(self_test, false), reason "
         "FROM residency WHERE run_id = $run AND moment = $moment "
         "AND mono_ns BETWEEN $since_ns AND $until_ns ORDER BY path",
         moment=moment,
         since_ns=since_ns,
-        until_ns=measure.mono_ns if measure else since_ns,
+        until_ns=until_ns,
     )
-    if not rows:
-        return [
-            missing("residency between drop and measurement not known", "No residency rows there.")
-        ]
-    return [_file_count(case, len(rows)), _self_test(rows), _resident(rows)]
 
 
 def _file_count(case: Case, count: int) -> Check:
@@ -130,7 +140,7 @@ def _file_count(case: Case, count: int) -> Check:
     )
 
 
-def _self_test(rows: list[tuple[str, int | None, int | None, bool, str | None]]) -> Check:
+def _self_test(rows: Sequence[FileRow]) -> Check:
     passed = sum(row[3] for row in rows)
     return Check(
         arithmetic=f"self-test of the method true for {passed} of {len(rows)}",
@@ -140,16 +150,17 @@ def _self_test(rows: list[tuple[str, int | None, int | None, bool, str | None]])
     )
 
 
-def _resident(rows: list[tuple[str, int | None, int | None, bool, str | None]]) -> Check:
+def resident(rows: Sequence[FileRow]) -> Check:
+    """C3's number: no file more than a little resident. The warm control must fail it."""
     known = [(path, size, res) for path, size, res, _, _ in rows if size and res is not None]
     warm = [(path, res / size) for path, size, res in known if res > RESIDENT_SHARE_MAX * size]
-    resident = sum(res for _, _, res in known)
+    cached = sum(res for _, _, res in known)
     total = sum(size for _, size, _ in known)
     worst = max(warm, key=lambda item: item[1], default=None)
     reason = next((row[4] for row in rows if row[4]), "size or residency is absent")
     line = (
         f"{len(warm)} of {len(known)} files above {RESIDENT_SHARE_MAX:.0%} resident, "
-        f"{resident} of {total} B in the page cache"
+        f"{cached} of {total} B in the page cache"
     )
     if worst:
         line += f", most {worst[0]} at {worst[1]:.0%}"

@@ -41,6 +41,7 @@ class Rule:
     threshold: str  # its constants, with their reasons
     checks: Callable[[Case], Sequence[Check]]
     of_block: bool = False  # one run that holds it speaks for every run of its block
+    of_device: bool = False  # compares bytes or states of the KV's block device
     of_kv: bool = False  # asks about KV that was read: a recompute arm has none
     of_engine: bool = False  # asks a KV engine: a run of `Run.work` has none
     # What the rule asks of a run without a KV engine, where that is something else.

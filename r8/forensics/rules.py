@@ -39,6 +39,7 @@ RULES: tuple[Rule, ...] = (
         inputs="residency rows after_drop (device of each file's st_dev); topology `mount` of "
         "run.kv_device; run.kv_dir",
         threshold="every file; no tolerance",
+        of_device=True,
         checks=placement.kv_on_named_device,
         of_kv=True,
     ),
@@ -50,6 +51,7 @@ RULES: tuple[Rule, ...] = (
         "device from quiet_ns before it to drop_begin",
         threshold=f"exact files and bytes; at most {mib(coldness.QUIET_WRITE_BYTES_MAX):.0f} MiB "
         "written in the quiet interval (a file system's own log, less than a chunk under way)",
+        of_device=True,
         checks=coldness.populate_durable,
         of_kv=True,
     ),
@@ -76,6 +78,7 @@ RULES: tuple[Rule, ...] = (
         f"larger of {balance.BALANCE_TOLERANCE:.0%} and "
         f"{mib(balance.PROCESS_EXCESS_BYTES):.0f} MiB above it, or else matched by reads of other "
         "devices (libraries are read again after a drop: 7-14 MiB were seen)",
+        of_device=True,
         checks=balance.bytes_balance,
         of_kv=True,
         work_checks=work.bytes_balance,
@@ -98,6 +101,7 @@ RULES: tuple[Rule, ...] = (
         "server); metrics engine_hit_bytes and device_read_bytes",
         threshold="chunk*floor((prompt-1)/chunk) tokens exactly; 0 computed tokens; hits not "
         f"covered by the device at most {balance.BALANCE_TOLERANCE:.0%}",
+        of_device=True,
         checks=hits.hits_exact,
         of_kv=True,
         of_engine=True,
@@ -120,6 +124,7 @@ RULES: tuple[Rule, ...] = (
         "diskseq, state, members, kind on both sides of it; process samples of each instance",
         threshold="no step backwards, one epoch, the same identity; no gap above "
         f"{s_from_ns(continuity.SAMPLE_GAP_NS_MAX):.0f} s (the probe ticks ten times a second)",
+        of_device=True,
         checks=continuity.nothing_regressed,
     ),
     Rule(
@@ -130,6 +135,7 @@ RULES: tuple[Rule, ...] = (
         "counters of the network adapter",
         threshold=f"the fastest {s_from_ns(link.PEAK_WINDOW_NS):.0f} s at most the link and "
         f"{link.LINK_TOLERANCE:.0%} (stamps, nominal rates), less what was in flight at its begin",
+        of_device=True,
         checks=link.link_not_exceeded,
     ),
     Rule(
@@ -248,13 +254,15 @@ RULES: tuple[Rule, ...] = (
         rule_id="N1",
         title="a warm read is refused by C3 and C4",
         reason="A certificate that cannot say no says nothing.",
-        inputs="the warm read (control `warm_read`, else phase warm): retrieved tokens, residency "
-        "before it, disk `read_sectors` over it",
-        threshold="files above C3's limit resident; bytes in the page cache and bytes read again "
-        f"together as many as were hit, within {balance.BALANCE_TOLERANCE:.0%} (a machine short of "
-        "memory gives up some of its page cache in between); device bytes "
-        f"below {1 - balance.BALANCE_TOLERANCE:.2f} of the hits. One run of a block that shows it "
-        "speaks for the block; an O_DIRECT arm cannot. Without a KV engine: the same loads again",
+        inputs="control `warm_read`, once a block, on a session of its own stored first and read "
+        "last: retrieved tokens, its own drop, residency after its files were read in, disk "
+        "`read_sectors` and the processes' `rchar` over it",
+        threshold="C3's own number fails (files above its limit resident) and C4's own (device "
+        f"bytes below {1 - balance.BALANCE_TOLERANCE:.2f} of the hits), with the drop done and the "
+        "files read by the engine. Unknown where its files were not in the page cache after all, "
+        "or the arm reads with O_DIRECT. One run of a block that shows it speaks for the block. "
+        "Without a KV engine: the same loads again",
+        of_device=True,
         checks=controls.warm_read_is_refused,
         of_block=True,
         of_kv=True,
@@ -264,8 +272,8 @@ RULES: tuple[Rule, ...] = (
         rule_id="N2",
         title="a random prompt hits nothing",
         reason="If a prompt nobody stored is found in the cache, hits prove nothing.",
-        inputs="the random prompt (control `random_prompt`, else phase control): hit tokens of its "
-        "lookup line",
+        inputs="control `random_prompt`, once a block, of a session nobody stored: hit tokens of "
+        "its lookup line",
         threshold="0 tokens. One run of a block that shows it speaks for the block",
         checks=controls.random_prompt_hits_nothing,
         of_block=True,

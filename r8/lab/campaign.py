@@ -13,7 +13,7 @@ from r8.lab.cells import cells_of
 from r8.lab.ground import Ground, prepare
 from r8.lab.hosts import KvDirectory
 from r8.lab.life import Life, Setting
-from r8.lab.plan import check_lives, plan_for
+from r8.lab.plan import check_lives, control_place, plan_for
 from r8.lab.progress import Progress
 from r8.lab.trees import Trees
 
@@ -114,6 +114,7 @@ class Campaign:
             arm=arm,
             place=place,
             cells_to_come=self._to_come(place),
+            control_place=self._control_place(place.block),
             runs_root=self.runs_root,
             site_text=self.loaded.text,
             calibration=(
@@ -139,6 +140,10 @@ class Campaign:
             and one.index >= place.index
             and self.finished(one) is None
         ]
+
+    def _control_place(self, block: int) -> Place | None:
+        cells = [one for one in self.places if one.block == block]
+        return control_place(cells, self.loaded.site.arms, self.plan)
 
     def _life_for(self, place: Place, run_id: str) -> OpenLife:
         opened = self.open_life

@@ -1,8 +1,8 @@
 """One run: one arm at one level in one block, from engine start or the cell before it to evidence.
 
 The order is the argument: populate, flush beyond the DRAM tier, make durable, drop, look whether
-the drop worked, re-read the libraries, then read every measured session once. What comes after (the
-same sessions warm, a prompt nobody stored) are the controls that show the instruments can say no.
+the drop worked, re-read the libraries, then read every measured session once, and once more warm.
+The last cell of a block is followed by the negative controls, on sessions of their own.
 A later cell of the same life begins at its own durability check: engines and pool are there.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.errors import R8Error
 from r8.finalise import finalise, recover
-from r8.lab import instruments, phases
+from r8.lab import controls, dropping, instruments, phases
 from r8.lab.life import facts
 from r8.lab.phases import Stage
 from r8.lab.recording import Recording
@@ -37,6 +37,7 @@ class CellContext:
     arm: Arm
     place: Place
     cells_to_come: Sequence[Place]  # of this life, this one first: what the populate is for
+    control_place: Place | None  # the cell of the block that its negative controls follow
     runs_root: Path
     site_text: str
     calibration: tuple[dict[str, Any], ...]
@@ -57,7 +58,7 @@ def run_cell(context: CellContext, life: Life, run: Run) -> Path:
         _environment(stage, "begin")
         for row in context.calibration:
             recording.append("calibration", row)
-        _measure(stage, context.cells_to_come)
+        _measure(stage, context)
         _environment(stage, "end")
     except (R8Error, OSError):
         recording.close()
@@ -91,22 +92,28 @@ def _begin(context: CellContext, life: Life, run: Run) -> Recording:
     return recording
 
 
-def _measure(stage: Stage, cells_to_come: Sequence[Place]) -> None:
+def _measure(stage: Stage, context: CellContext) -> None:
     """The phases, in order."""
     life, first = stage.life, stage.life.first_run_id is None
+    cells_to_come = context.cells_to_come
     if first:
         _start(stage)
     probes = _start_probes(stage)
     try:
         if first:
             _calibrate_wire(stage)
+            phases.first_use(stage)
+            if context.control_place in cells_to_come:
+                life.control = controls.store(stage)
             phases.populate(stage, cells_to_come)
             life.keep_prelude(stage.recording)
         else:
             time.sleep(phases.SETTLE_S)
         phases.make_durable(stage)
-        phases.drop(stage)
+        dropping.drop(stage)
         phases.measure(stage)
+        if context.control_place == context.place and life.control is not None:
+            controls.run(stage, life.control)
     finally:
         instruments.stop_probes(life.setting.keeper, stage.recording, probes)
     if len(cells_to_come) == 1:

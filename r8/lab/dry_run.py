@@ -11,14 +11,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.lab import clients, engine, instruments, provenance, remote
+from r8.lab import clients, controls, engine, instruments, provenance, remote
 from r8.lab.campaign import make_setting
 from r8.lab.device_calibration import fio_words
 from r8.lab.ground import imagined
 from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
 from r8.lab.phases import FLUSH_AGAIN
-from r8.lab.plan import check_lives, plan_for
+from r8.lab.plan import check_lives, control_place, plan_for
 from r8.lab.rehearsal.readers import CEILING, SERIAL
 from r8.lab.trees import Trees
 from r8.lab.work_dry_run import work_dry_run
@@ -56,7 +56,9 @@ def dry_run(
         if (device, life[0].block) not in measured:
             measured.add((device, life[0].block))
             yield from _calibration(ground, matrix, device, life[0].block)
-        yield from _life(ground, matrix, life, runs_root / matrix.scenario)
+        block = [one for one in places if one.block == life[0].block]
+        last = control_place(block, loaded.site.arms, loaded.site.scenarios[matrix.scenario])
+        yield from _life(ground, matrix, life, runs_root / matrix.scenario, last)
     yield ""
     yield "# at the end every LMCache tree is brought back into the state it was found in"
 
@@ -93,7 +95,9 @@ def _calibration(ground: Ground, matrix: Matrix, device: str, block: int) -> Ite
     yield _line(host, words.folder.words("remove"))
 
 
-def _life(ground: Ground, matrix: Matrix, cells: list[Place], folder: Path) -> Iterator[str]:
+def _life(
+    ground: Ground, matrix: Matrix, cells: list[Place], folder: Path, last: Place | None
+) -> Iterator[str]:
     site, first = ground.site, cells[0]
     arm = site.arms[first.arm]
     plan = plan_for(site.scenarios[matrix.scenario], arm)
@@ -118,12 +122,13 @@ def _life(ground: Ground, matrix: Matrix, cells: list[Place], folder: Path) -> I
     for instance in setting.instances():
         yield from _ready(setting, instance.name)
     partial = folder / f"{run_id}.partial"
-    yield _client("probe", partial)
-    if setting.kv is not None:
-        yield _client("populate", partial)
-        yield _client("flush", partial)
+    for phase in _before_cells(setting, controlled=last in cells):
+        yield _client(phase, partial)
     for cell in cells:
-        yield from _cell(setting, cell, folder / f"{matrix.campaign_id}-{cell.name}.partial")
+        cell_partial = folder / f"{matrix.campaign_id}-{cell.name}.partial"
+        yield from _cell(setting, cell, cell_partial)
+        if cell == last:
+            yield from _controls(setting, cell_partial)
     for instance in reversed(setting.instances()):
         if engine_is_remote(site, instance.host):
             yield _line(HERE, engine.stop_argv(site, instance))
@@ -131,6 +136,12 @@ def _life(ground: Ground, matrix: Matrix, cells: list[Place], folder: Path) -> I
             yield f"# engine {instance.name}: SIGTERM to the process started above, and its tree"
     if setting.kv is not None:
         yield _line(HERE, setting.kv.words("remove"))
+
+
+def _before_cells(setting: Setting, *, controlled: bool) -> list[str]:
+    if setting.kv is None:
+        return ["probe"]
+    return ["probe", *([f"control-{controls.STORE}"] if controlled else []), "populate", "flush"]
 
 
 def _trees(ground: Ground, matrix: Matrix, setting: Setting) -> Iterator[str]:
@@ -197,8 +208,21 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
         yield _client(phase, partial)
     if kv is not None:
         yield from _residency(kv, "after_measure", partial)
-        for phase in (FLUSH_AGAIN, "warm", "control"):
+        for phase in (FLUSH_AGAIN, "warm"):
             yield _client(phase, partial)
+
+
+def _controls(setting: Setting, partial: Path) -> Iterator[str]:
+    kv = setting.kv
+    if kv is None:
+        return
+    yield "# the negative controls of the block, on sessions of their own"
+    yield _client(f"control-{controls.RANDOM_PROMPT}", partial)
+    for command in setting.drop_commands:
+        yield _line(HERE, command)
+    yield _line(HERE, kv.words("read in", "STORED_SINCE", "STORED_UNTIL"))
+    yield from _residency(kv, controls.WARM_READ, partial)
+    yield _client(f"control-{controls.WARM_READ}", partial)
 
 
 def _residency(kv: KvDirectory | None, moment: str, partial: Path) -> Iterator[str]:

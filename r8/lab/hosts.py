@@ -60,7 +60,7 @@ class KvDirectory:
     path: str
     suffixes: tuple[str, ...] = KV_SUFFIXES  # of the files that count; "" is every file
 
-    def words(self, verb: str) -> list[str]:
+    def words(self, verb: str, *more: str) -> list[str]:
         """The command of one verb, as it is run and as a dry run prints it."""
         names = " -o ".join(f"-name '*{suffix}'" for suffix in self.suffixes)
         script = {
@@ -68,9 +68,13 @@ class KvDirectory:
             "make": 'mkdir "$1"',
             "look": f"find \"$1\" -type f \\( {names} \\) -printf '%s\\n'",
             "sync": 'sync -f "$1"',
+            "now": "date +@%s.%N",
+            # By the instant of their last write: names say nothing of whose chunks they hold.
+            "read in": f'find "$1" -type f \\( {names} \\) -newermt "$2" ! -newermt "$3" '
+            "-exec cat {} + | wc -c",
             "remove": 'rm -rf "$1"',
         }[verb]
-        return through(self.host.exec_prefix, ["sh", "-c", script, "r8", self.path])
+        return through(self.host.exec_prefix, ["sh", "-c", script, "r8", self.path, *more])
 
     def make(self) -> None:
         """Make it; its parent must be there.
@@ -91,6 +95,14 @@ class KvDirectory:
     def sync(self) -> CommandResult:
         """Write the file system it lies on out to the device."""
         return commands.run(self.words("sync"), timeout_s=LOOK_TIMEOUT_S)
+
+    def now(self) -> str:
+        """The instant on the host's own clock, as `find` reads it."""
+        return self._checked("now", f"{self.host.name} does not tell its time").output.strip()
+
+    def read_in(self, since: str, until: str) -> CommandResult:
+        """Read the KV files last written in an interval into the page cache; prints their bytes."""
+        return commands.run(self.words("read in", since, until), timeout_s=LOOK_TIMEOUT_S)
 
     def _checked(self, verb: str, what: str) -> CommandResult:
         done = commands.run(self.words(verb), timeout_s=LOOK_TIMEOUT_S)

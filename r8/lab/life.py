@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from r8.lab.controls import Stored
     from r8.lab.engine import RunningEngine
     from r8.lab.hosts import KvDirectory
     from r8.lab.instruments import Watched
@@ -95,6 +96,7 @@ class Life:
     stored: set[int] = field(default_factory=set)  # session numbers that are on the device
     first_run_id: str | None = None  # the run whose rows the later ones share
     undo_kv: int | None = None
+    control: Stored | None = None  # the files of the negative control, where this life ends a block
 
     @property
     def prelude(self) -> Path:

@@ -1,17 +1,16 @@
-"""The phases of a life and of its cells: load between two marks, durability, the drop."""
+"""The phases of a life and of its cells: load between two marks, and durability."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import EngineError
-from r8.lab import clients, commands, instruments
+from r8.lab import clients
+from r8.lab.dropping import residency
 from r8.lab.engine import read_config, wait_ready, with_root_pid
 from r8.lab.plan import (
-    CONTROL_SESSION,
     PROBE_SESSION,
     REWARM_SESSION,
     flush_share,
@@ -90,11 +89,15 @@ def engines_ready(stage: Stage) -> None:
         stage.recording.event("engine_started", instance=running.instance, pid=running.root_pid)
 
 
-def populate(stage: Stage, cells: Sequence[Place]) -> None:
-    """First-use costs, the sessions of every cell to come, and flushing the DRAM tier."""
-    count = len(stage.plan.instances)
+def first_use(stage: Stage) -> None:
+    """First-use costs, and what the engines then say of themselves."""
     load(stage, Phase.PROBE, stage.special(PROBE_SESSION))
     record_config(stage)
+
+
+def populate(stage: Stage, cells: Sequence[Place]) -> None:
+    """The sessions of every cell to come, and flushing the DRAM tier."""
+    count = len(stage.plan.instances)
     if stage.arm.kv == "none":
         return
     each = [[n for cell in cells for n in share(cell, one, count)] for one in range(count)]
@@ -128,7 +131,11 @@ def record_config(stage: Stage) -> None:
 
 
 def load(
-    stage: Stage, phase: Phase, sessions: Sequence[Sequence[int]], plan_name: str | None = None
+    stage: Stage,
+    phase: Phase,
+    sessions: Sequence[Sequence[int]],
+    plan_name: str | None = None,
+    **facts: str,
 ) -> None:
     """Run one phase of load between its two marks, on every instance at the same time."""
     burst = phase in BURSTS
@@ -144,6 +151,7 @@ def load(
         sessions=total,
         concurrency=each * count,
         by_instance=_by_name(stage, sessions),
+        **facts,
     )
     waves = max(-(-len(mine) // each) for mine in sessions)
     clients.run_load(
@@ -152,7 +160,7 @@ def load(
         _load_plan(stage, phase, sessions, each * count),
         timeout_s=plan.request_timeout_s * waves + 60,
     )
-    stage.recording.event(f"{phase}_end")
+    stage.recording.event(f"{phase}_end", **facts)
     if burst:
         time.sleep(SETTLE_S)
     elif phase is not Phase.REWARM:
@@ -252,27 +260,8 @@ def _written(stage: Stage, kv: KvDirectory, expected: int) -> tuple[tuple[int, i
     return kv.state(), 0.0
 
 
-def drop(stage: Stage) -> None:
-    """Drop the page cache with the site's command, then look what is left of every KV file."""
-    setting = stage.life.setting
-    setting.say("dropping the page cache")
-    stage.recording.event("drop_begin")
-    done = [commands.run(command) for command in setting.drop_commands]
-    worst = next((one for one in done if not one.ok), done[0])
-    line = "; ".join(one.line for one in done)
-    stage.recording.event("drop_end", rc=worst.returncode, command=line, error=worst.error)
-    _residency(stage, "after_drop")
-    stage.recording.event("cold_checked")
-
-
-def _residency(stage: Stage, moment: str) -> None:
-    kv, offset = stage.life.setting.kv, stage.life.setting.kv_offset
-    if kv is not None:
-        instruments.residency(stage.recording, Path(kv.path), moment, kv.host, offset)
-
-
 def measure(stage: Stage) -> None:
-    """The cold burst, and what shows that the instruments can say no."""
+    """The cold burst, and the same sessions warm: what loading costs without the device."""
     kv = stage.life.setting.kv
     load(stage, Phase.REWARM, stage.special(REWARM_SESSION))
     if kv is not None:
@@ -281,10 +270,9 @@ def measure(stage: Stage) -> None:
     load(stage, Phase.MEASURE, sessions)
     if kv is None:
         return
-    _residency(stage, "after_measure")
+    residency(stage, "after_measure")
     _leave_dram(stage)
     load(stage, Phase.WARM, sessions)
-    load(stage, Phase.CONTROL, stage.special(CONTROL_SESSION))
 
 
 def _leave_dram(stage: Stage) -> None:

@@ -26,6 +26,7 @@ FLUSH_SESSIONS_FROM = 100_000
 PROBE_SESSION = 200_000
 REWARM_SESSION = 200_001
 CONTROL_SESSION = 200_002
+WARM_CONTROL_SESSION = 200_003
 # Room for the special sessions of this many instances in each cell.
 _INSTANCES_MAX = 64
 
@@ -187,6 +188,21 @@ def life_sessions(plan: Plan, members: Sequence[str]) -> int:
     """Sessions one life populates to be measured, all instances together."""
     cells = _cells(plan, members)
     return cells[-1][2] + cells[-1][3] if cells else 0
+
+
+def control_place(cells: Sequence[Place], arms: Mapping[str, Arm], plan: Plan) -> Place | None:
+    """The cell of one block after which its negative controls run; `None`: no KV in the block.
+
+    The last one, so that nothing measured comes after them on those engines. Before that: one whose
+    engine reads through the page cache, as O_DIRECT goes past what makes a read warm.
+    """
+    with_kv = [one for one in cells if arms[one.arm].kv != "none"]
+    buffered = [
+        one
+        for one in with_kv
+        if not (plan.extra_config | arms[one.arm].extra_config).get("use_odirect")
+    ]
+    return next(reversed(buffered or with_kv), None)
 
 
 def share(place: Place, instance: int, instances: int) -> list[int]:

@@ -22,6 +22,7 @@ from r8.evidence import read_run
 from r8.finalise import finalise
 from r8.lab import commands, instruments
 from r8.lab.recording import Recording
+from r8.tests.fault_lab_programs import AS_SOMEBODY, READER
 from r8.tests.fault_lab_rows import fake_engine_rows, real_requests
 from r8.tests.run_factory import SyntheticRun, synthetic_run
 from r8.tests.run_factory_log import log_lines
@@ -37,22 +38,6 @@ QUIET_S = 0.6
 # Three ticks of the probes at their rate here.
 SETTLE_S = 0.2
 RATES_HZ = {"disk": 20, "process": 20, "topology": 2}
-# Imported before the change of user, who may not be able to read the interpreter's own files.
-AS_SOMEBODY = """
-import os, sys
-from probes.cli import main
-uid = int(sys.argv[1])
-os.setgroups([]); os.setgid(uid); os.setuid(uid)
-sys.exit(main(sys.argv[2:]))
-"""
-READER = """
-import sys
-for line in sys.stdin:
-    for path in line.split():
-        with open(path, "rb") as file:
-            while file.read(1 << 20): pass
-    print("done", flush=True)
-"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +72,7 @@ class Fault:
     kv_root: Path | None = None  # where the KV files lie, when not on the named device
     in_window: Callable[[Cell], None] | None = None
     read_share: float = 1.0  # of the files; the rest comes out of a tier in DRAM
+    direct: bool = False  # the engine asks for O_DIRECT
     residency_uid: int | None = None  # for reading residency as somebody else
     spec: dict[str, Any] = field(default_factory=dict)  # of the synthetic run
     other_devices: tuple[str, ...] = ()
@@ -100,20 +86,22 @@ class Cell:
     device: Device
     kv_dir: Path
     files: list[Path]
+    control: list[Path]  # of the negative control's session
     engine: subprocess.Popen[str]
     probes: subprocess.Popen[bytes]
     marks: dict[str, int] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)  # how the engine's process read
 
     def mark(self, name: str, **detail: Any) -> None:
         self.marks[name] = self.recording.event(name, **detail)
 
     def read(self, files: list[Path]) -> None:
-        """Have the engine's process read files through the page cache."""
+        """Have the engine's process read files."""
         assert self.engine.stdin is not None
         assert self.engine.stdout is not None
         self.engine.stdin.write(" ".join(map(str, files)) + "\n")
         self.engine.stdin.flush()
-        assert self.engine.stdout.readline() == "done\n"
+        self.said.add(self.engine.stdout.readline().strip())
 
     def restart_probes(self, pause_s: float) -> None:
         """Kill the recorder; another one goes on with the same journal after a pause."""
@@ -125,6 +113,11 @@ class Cell:
 
 def run_cell(root: Path, device: Device, fault: Fault) -> Evidence:
     """One cell from its begin to its sealed evidence."""
+    return read_run(finalise(record_cell(root, device, fault), complete=True))
+
+
+def record_cell(root: Path, device: Device, fault: Fault) -> Path:
+    """One cell from its begin to the end of its journals, which are not sealed yet."""
     spec = SyntheticRun(
         **{
             "arm": "unpatched",
@@ -141,7 +134,7 @@ def run_cell(root: Path, device: Device, fault: Fault) -> Evidence:
     kv_dir.mkdir()
     run = replace(synthetic_run(spec), kv_dir=str(kv_dir))
     recording = Recording.begin(root, run, "# fault lab\n")
-    words = [sys.executable, "-c", READER]
+    words = [sys.executable, "-c", READER, *(["direct"] if fault.direct else [])]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as engine:
@@ -152,6 +145,7 @@ def run_cell(root: Path, device: Device, fault: Fault) -> Evidence:
             device=device,
             kv_dir=kv_dir,
             files=[],
+            control=[],
             engine=engine,
             probes=probes,
         )
@@ -163,10 +157,10 @@ def run_cell(root: Path, device: Device, fault: Fault) -> Evidence:
             assert engine.stdin is not None
             engine.stdin.close()
             shutil.rmtree(kv_dir, ignore_errors=True)
-    recording.event("run_end")
+    recording.event("run_end", read=sorted(cell.said))
     _fake_engine(cell, spec)
     recording.close()
-    return read_run(finalise(recording.directory, complete=True))
+    return recording.directory
 
 
 def _probes(recording: Recording, pid: int, devices: list[str]) -> subprocess.Popen[bytes]:
@@ -215,16 +209,35 @@ def _phases(cell: Cell, spec: SyntheticRun, fault: Fault) -> None:
     time.sleep(SETTLE_S)
     cell.mark("warm_end")
     time.sleep(SETTLE_S)
+    _controls(cell)
+    instruments.environment(cell.recording, "end")
+
+
+def _controls(cell: Cell) -> None:
+    """A prompt nobody stored, then a session of the control's own from the page cache."""
     cell.mark("control_begin", control="random_prompt")
     cell.mark("control_end", control="random_prompt")
-    instruments.environment(cell.recording, "end")
+    cell.mark("control_drop_begin")
+    done = commands.run(evict(cell.kv_dir))
+    cell.mark("control_drop_end", rc=done.returncode, command=done.line, error=done.error)
+    for path in cell.control:
+        path.read_bytes()
+    instruments.residency(cell.recording, cell.kv_dir, "warm_read")
+    time.sleep(SETTLE_S)
+    cell.marks["warm_control"] = cell.recording.event("control_begin", control="warm_read")
+    cell.read(cell.control)
+    time.sleep(SETTLE_S)
+    cell.mark("control_end", control="warm_read")
+    time.sleep(SETTLE_S)
 
 
 def _populate(cell: Cell, spec: SyntheticRun) -> None:
     cell.mark("populate_begin")
-    count = spec.expectation.hit_bytes // spec.chunk_bytes
-    cell.files = [cell.kv_dir / f"{number}.pt" for number in range(count)]
-    for path in cell.files:
+    measured = spec.expectation.hit_bytes // spec.chunk_bytes
+    count = measured + measured // spec.expectation.sessions
+    paths = [cell.kv_dir / f"{number}.pt" for number in range(count)]
+    cell.files, cell.control = paths[:measured], paths[measured:]
+    for path in paths:
         path.write_bytes(os.urandom(spec.chunk_bytes))
     cell.mark("populate_end")
     cell.mark("flush_begin")

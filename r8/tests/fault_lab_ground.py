@@ -18,6 +18,7 @@ from r8.tests.judged_run import findings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from r8.evidence import Evidence
     from r8.model import Finding
 
 # The least XFS takes; the image is sparse.
@@ -34,10 +35,13 @@ class Ground:
     spare: str
     spare_image: Path
 
-    def judge(self, name: str, **fault: Any) -> dict[str, Finding]:
+    def run(self, name: str, **fault: Any) -> Evidence:
         root = self.root / name
         root.mkdir()
-        return findings(run_cell(root, self.array, Fault(**fault)))
+        return run_cell(root, self.array, Fault(**fault))
+
+    def judge(self, name: str, **fault: Any) -> dict[str, Finding]:
+        return findings(self.run(name, **fault))
 
 
 def _run(*words: str) -> str:

@@ -21,21 +21,21 @@ Row = dict[str, Any]
 
 
 def real_requests(spec: SyntheticRun, marks: dict[str, int]) -> tuple[list[Row], list[Row]]:
-    """Synthetic requests and chunks, moved to where their phases really were.
-
-    The random prompt alone is the control here: the warm phase is the warm read.
-    """
-    random_begin = control_windows(spec)["random_prompt"][0]
+    """Synthetic requests and chunks, moved to where their phases really were."""
+    windows = control_windows(spec)
+    controls = {
+        "control-300": marks["warm_control"] - windows["warm_read"][0],
+        "control-301": marks["control_begin"] - windows["random_prompt"][0],
+    }
     shifts = {
         "measure": marks["measure_begin"] - MEASURE_BEGIN,
         "warm": marks["warm_begin"] - warm_window(spec)[0],
-        "control": marks["control_begin"] - random_begin,
     }
     requests, chunks = request_rows(spec)
     kept = {}
     for row in requests:
-        shift = shifts.get(row["phase"])
-        if shift is None or row["request_id"] == "control-300":
+        shift = controls.get(row["request_id"], shifts.get(row["phase"]))
+        if shift is None:
             continue
         if row["phase"] == "control":
             # Between two marks that are microseconds apart.

@@ -106,6 +106,9 @@ class SyntheticRun:
     # controls
     controls: bool = True
     warm_control_device_bytes: int = 0  # a good warm control reads nothing from the device
+    control_drop_rc: int = 0
+    control_resident_share: float = 1.0  # of the control's files, before they are read
+    control_file_bytes: int | None = -1  # what the engine read of files; -1: what was hit
     random_control_hit_tokens: int = 0
 
     @property

@@ -97,6 +97,9 @@ def event_rows(spec: SyntheticRun) -> list[Row]:
         begin, end = warm_window(spec)
         marks += [("warm_begin", begin, {}), ("warm_end", end, {})]
     if spec.controls:
+        dropped = control_windows(spec)["warm_read"][0] - S
+        drop = {"rc": spec.control_drop_rc, "command": "drop", "error": None}
+        marks += [("control_drop_begin", dropped - 1, {}), ("control_drop_end", dropped, drop)]
         for name, (begin, end) in control_windows(spec).items():
             detail = {"control": name}
             marks += [("control_begin", begin, detail), ("control_end", end, detail)]
@@ -219,7 +222,16 @@ def probe_rows(spec: SyntheticRun) -> list[Row]:
         for at in range(first_tick, last_tick, 5 * TICK):
             done = _evenly(spec.process_bytes, at, MEASURE_BEGIN, spec.read_s)
             rows.append(_reading("process", "a:100:5000", at, "read_bytes", 7_000_000 + done))
+            if spec.control_file_bytes is not None:
+                rows.append(_reading("process", "a:100:5000", at, "rchar", _control_read(spec, at)))
     return rows
+
+
+def _control_read(spec: SyntheticRun, at: int) -> int:
+    """What the engine read of files; of its measured reads only the control's matter here."""
+    hit = spec.expectation.hit_bytes // spec.expectation.sessions
+    total = hit if spec.control_file_bytes == -1 else spec.control_file_bytes or 0
+    return 9_000_000 + _evenly(total, at, control_windows(spec)["warm_read"][0], 0.3)
 
 
 def _read_by(spec: SyntheticRun, device: str, read_bytes: int, at: int) -> int:
@@ -281,6 +293,18 @@ def residency_rows(spec: SyntheticRun) -> list[Row]:
                 "mono_ns": at,
             }
             for number in range(files)
+        ]
+    if spec.controls:
+        at, share = control_windows(spec)["warm_read"][0] - S // 2, spec.control_resident_share
+        rows += [
+            {
+                **rows[0],
+                "moment": "warm_read",
+                "path": f"control-{number}.pt",
+                "resident_bytes": round(spec.chunk_bytes * share),
+                "mono_ns": at,
+            }
+            for number in range(files // spec.expectation.sessions)
         ]
     return rows
 

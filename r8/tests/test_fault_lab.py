@@ -1,13 +1,14 @@
 """Each fault on real kernel objects comes out refuted or unknown by the rule meant for it.
 
-What this kernel cannot do (md, dm, NVMe, RDMA) is in captures: probes/tests/test_nvme.py and
-test_disk.py, `capture only`.
+What this kernel cannot do (md, NVMe heads and paths) runs in a guest: qualify/test_guest_kernel.py.
+dm and RDMA are in captures, probes/tests/test_nvme.py and test_disk.py: `capture only`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,12 +20,14 @@ import pytest
 from r8.model import Answer
 from r8.tests.fault_lab import Cell, evict
 from r8.tests.fault_lab_ground import Ground, make_ground
+from r8.tests.judged_run import findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.root
 KV_BYTES = 32 << 20
+O_DIRECT_ON_TMPFS_SINCE = (6, 6)
 HELD = {Answer.HELD, Answer.NOT_APPLICABLE}
 
 
@@ -50,7 +53,7 @@ def test_a_clean_cell_passes_every_rule(ground: Ground) -> None:
 def test_a_page_cache_left_warm_is_refuted_by_residency_and_by_bytes(ground: Ground) -> None:
     found = ground.judge("warm", drop=lambda _: ["true"])
     assert found["C3"].answer is Answer.REFUTED
-    assert "16 of 16 files above 1% resident" in found["C3"].arithmetic
+    assert "20 of 20 files above 1% resident" in found["C3"].arithmetic
     assert found["C4"].answer is Answer.REFUTED
 
 
@@ -66,7 +69,7 @@ def test_kv_on_another_device_is_refuted_by_its_place(ground: Ground) -> None:
         "elsewhere", kv_root=ground.local.mount, other_devices=(ground.local.name,)
     )
     assert found["C1"].answer is Answer.REFUTED
-    assert f"16 on {ground.local.name}" in found["C1"].arithmetic
+    assert f"20 on {ground.local.name}" in found["C1"].arithmetic
     assert found["C4"].answer is Answer.REFUTED
     assert found["C5"].answer is Answer.REFUTED
 
@@ -136,20 +139,36 @@ def test_a_drop_that_hangs_never_counts_as_one(ground: Ground) -> None:
 def test_residency_read_by_somebody_else_is_not_believed(ground: Ground) -> None:
     found = ground.judge("nobody", residency_uid=65534)
     assert found["C3"].answer is Answer.UNKNOWN
-    assert "self-test of the method true for 0 of 16 [unknown]" in found["C3"].arithmetic
+    assert "self-test of the method true for 0 of 20 [unknown]" in found["C3"].arithmetic
 
 
 def test_o_direct_on_tmpfs_is_refuted_by_bytes_and_has_no_device(ground: Ground) -> None:
+    """Kernels before 6.6 refuse it with EINVAL, later ones take it and read memory all the same."""
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK):
         pytest.skip("no tmpfs at /dev/shm")
     try:
-        found = ground.judge("tmpfs", kv_root=shared)
+        evidence = ground.run("tmpfs", kv_root=shared, direct=True)
     finally:
         shutil.rmtree(shared / "tmpfs", ignore_errors=True)
+    found = findings(evidence)
+    (end,) = (row for row in evidence.table("events").to_pylist() if row["name"] == "run_end")
+    kernel = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+    taken = "direct" if kernel >= O_DIRECT_ON_TMPFS_SINCE else "EINVAL"
+    assert json.loads(end["detail"])["read"] == [taken]
     assert found["C1"].answer is Answer.REFUTED
-    assert "16 on an unknown device" in found["C1"].arithmetic
+    assert "20 on an unknown device" in found["C1"].arithmetic
     assert found["C4"].answer is Answer.REFUTED
+    assert "C4 is refuted" in found["N1"].arithmetic
+    assert "a cache served the rest" in found["C4"].detail
+
+
+def test_o_direct_on_a_device_reads_the_device_though_the_files_are_cached(ground: Ground) -> None:
+    """The negative control of an engine that reads past the page cache cannot be made warm."""
+    found = ground.judge("direct", direct=True)
+    assert found["C4"].answer is Answer.HELD
+    assert found["N1"].answer is Answer.REFUTED
+    assert "C4 proves nothing here" in found["N1"].detail
 
 
 def test_a_read_faster_than_the_declared_link_is_refuted(ground: Ground) -> None:

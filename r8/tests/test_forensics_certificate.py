@@ -123,3 +123,23 @@ def test_a_control_refuted_once_speaks_against_its_block() -> None:
     found = [finding(first, "N1", Answer.REFUTED), finding(second, "N1", Answer.HELD)]
     (one,) = objections([second], found, ["N1"], [first, second])
     assert one.run_id == first.run_id
+
+
+def test_a_rung_without_a_block_device_names_the_rules_it_cannot_know_and_why(
+    tmp_path: Path,
+) -> None:
+    """As a rehearsal without the rights to mount has it: KV in a directory of a FUSE mount."""
+
+    def nameless(tables: Tables) -> None:
+        tables["run"][0] |= {"kv_device": "", "rung": "fuse", "other_kv_devices": []}
+        of_disks = {"disk", "topology"}
+        tables["probes"] = [row for row in tables["probes"] if row["probe"] not in of_disks]
+        for row in tables["residency"]:
+            row["device"] = None
+
+    found = findings(judged_run(tmp_path, SyntheticRun(arm="unpatched"), nameless))
+    unknown = {name for name, one in found.items() if one.answer is Answer.UNKNOWN}
+    assert unknown == {"C1", "C2", "C4", "C6", "C8", "C9", "N1"}
+    for name in unknown:
+        assert found[name].detail.startswith("On rung fuse the KV lies on no block device"), name
+    assert found["C4"].arithmetic.startswith("no-block-device: no read counter")

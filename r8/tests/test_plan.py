@@ -14,14 +14,16 @@ from r8.lab.plan import (
     REWARM_SESSION,
     Place,
     check_lives,
+    control_place,
     places,
     share,
     special_session,
     steps,
     williams_rows,
 )
-from r8.lab.site import load_site
+from r8.lab.site import Arm, Plan, load_site
 
+SITES = Path(__file__).resolve().parents[2] / "data" / "sites"
 ARMS = ("a", "b", "c", "d")
 
 
@@ -131,3 +133,31 @@ def test_arms_of_one_life_that_need_different_engines_are_refused() -> None:
     arms |= {"even": msgspec.structs.replace(SITE.arms["pool"], life="x")}
     with pytest.raises(SiteError, match="share the life x and differ in kv"):
         check_lives(("odd", "even"), arms, "site.toml")
+
+
+def _arms(**extra: dict[str, object]) -> tuple[dict[str, Arm], Plan]:
+    loaded = load_site(SITES / "rehearsal.toml")
+    arms = {
+        name: msgspec.structs.replace(arm, extra_config=extra.get(name, {}))
+        for name, arm in loaded.site.arms.items()
+    }
+    return arms, loaded.site.scenarios["r2-cold-recovery"]
+
+
+def test_the_controls_follow_the_last_cell_of_a_block_that_reads_kv_buffered() -> None:
+    arms, plan = _arms()
+    for seed in range(6):
+        cells = places(plan, arms, ("array", "local-nvme", "recompute"), 1, seed)
+        last = control_place(cells, arms, plan)
+        assert last is not None
+        after = cells[cells.index(last) + 1 :]
+        assert {one.arm for one in after} <= {"recompute"}
+    # O_DIRECT goes past what makes a read warm; where every arm does, its own rule says so.
+    direct, plan = _arms(array={"use_odirect": True})
+    cells = places(plan, direct, ("local-nvme", "array"), 1, 8)
+    found = control_place(cells, direct, plan)
+    assert found is not None
+    assert found.arm == "local-nvme"
+    only = [one for one in cells if one.arm == "array"]
+    assert control_place(only, direct, plan) == only[-1]
+    assert control_place(places(plan, arms, ("recompute",), 1, 8), arms, plan) is None

@@ -16,7 +16,7 @@ import pytest
 
 from r8.database import connect
 from r8.evidence import read_run
-from r8.lab import phases
+from r8.lab import dropping
 from r8.lab.campaign import open_campaign, plan_campaign
 from r8.lab.keeper import Keeper
 from r8.lab.site import load_site
@@ -24,6 +24,8 @@ from r8.tests.qualify import rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from r8.lab.phases import Stage
 
 pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
 
@@ -42,11 +44,11 @@ def _of_session(line: dict[str, object], phase: str, session: int) -> bool:
     return f"{phase}-a-" in str(line["req_id"]) and f"-s{session}-" in f"{line['req_id']}-"
 
 
-def _planting(check: Path, planted: list[str]) -> Callable[[phases.Stage], None]:
+def _planting(check: Path, planted: list[str]) -> Callable[[Stage], None]:
     """The drop, after which the second chunk of the victim holds other bytes."""
-    original = phases.drop
+    original = dropping.drop
 
-    def drop(stage: phases.Stage) -> None:
+    def drop(stage: Stage) -> None:
         original(stage)
         stored = [
             line["sha256"]
@@ -72,7 +74,7 @@ def test_a_planted_chunk_changes_hash_and_tokens_of_its_session_and_of_no_other(
         tmp_path, ("[engine.env]", f'[engine.env]\nR8_KV_CHECK = "{check}"')
     )
     planted: list[str] = []
-    monkeypatch.setattr(phases, "drop", _planting(check, planted))
+    monkeypatch.setattr(dropping, "drop", _planting(check, planted))
     loaded = load_site(site)
     matrix, cells = plan_campaign(loaded, "r1-parallel-read", ("patched",), blocks=1, seed=1)
     with (

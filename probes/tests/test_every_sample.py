@@ -1,0 +1,225 @@
+"""Every sample of the reference, by its name there: its values, or why no probe reads it.
+
+Samples with a test of their own are named with it; the rest are read here. A sample that is in
+neither list, or a test that does not name its sample, fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from probes.environment_text import parse_lsblk, parse_mdadm_detail, parse_mdstat
+from probes.iostat_json import parse_iostat_json
+from probes.iostat_text import parse_iostat_text
+from probes.nic_counters import is_q_counter
+from probes.nvme_text import parse_list_subsys
+from probes.pagecache import PAGE_BYTES
+from probes.process import parse_io
+from probes.tests.captures import SAMPLES, capture
+
+HERE = Path(__file__).parent
+MIB = 1 << 20
+MEMBERS = ("nvme1n1", "nvme2n1", "nvme3n1", "nvme4n1")
+# Read by the test module of this name, which names each of them or every file of its kind.
+ELSEWHERE = {
+    "amd_smi_*": "test_gpu_text",
+    "rocm_smi_*": "test_gpu_text",
+    "otherGPU_*": "test_gpu_text",
+    "iostat_*": "test_iostat_formats",
+    "diskstats_*": "test_disk test_diskstats",
+    "sysfs_*": "test_topology test_nvme test_disk",
+    "nvme_list-subsys_*.json": "test_nvme",
+    "nvme_smart*": "test_nvme",
+    "nvme_state_fault.txt": "test_nvme",
+    "nic_mlx5_*": "test_nic",
+    "nic_netdev_seq.txt": "test_nic",
+    "nic_rxe_hw_counters_seq.txt": "test_nic",
+    "nic_rdma_j_link_show.json": "test_nic",
+    "nic_rdma_j_statistic_show_rxe.json": "test_nic",
+    "nic_ibv_devinfo_rxe.txt": "test_nic",
+}
+# Words about a tool, or of a tool whose words are kept and read by nobody: no probe has a parser.
+NOT_READ = {
+    "note_iostat_12.2.0_JSON_unit_bug.txt": "three lines of two versions; the refusal is tested",
+    "note_jc_1.26.1_iostat_bugs.txt": "what another parser makes of iostat; R8 does not use it",
+    "nic_psutil_nowrap_note.txt": "what psutil hides; the probe reads the kernel's files itself",
+    "nic_rdma_j_resource_qp.json": "queue pairs by process: kept as raw text, no counter in it",
+    "nvme_list-subsys_cli2.3_live.txt": "the table for people; the JSON and sysfs are read",
+    "nvme_list_cli2.3.json": "kept as raw text; model, size and serial are read from sysfs",
+    "nvme_list_v_cli2.3.json": "kept as raw text; composition is read from sysfs",
+    "nvme_id-ctrl_cli2.3.json": "kept as raw text; firmware and model are read from sysfs",
+    "nvme_dmesg_link_fault.txt": "the kernel's log needs root; states are read from sysfs",
+}
+HERE_READ = frozenset(
+    {
+        *("cache_cold.txt", "cache_owner.txt", "cache_proc_io_by_engine.txt"),
+        *("env_lsblk_J.json", "env_mdadm_detail.txt", "mdstat.txt", "mount_xfs.txt"),
+        *(
+            "nic_counter_names_by_driver.txt",
+            "nic_rxe_port_ls.txt",
+            "nvme_sysfs_nvme_subsystem.txt",
+        ),
+    }
+)
+
+
+def names() -> list[str]:
+    return sorted(path.name.removeprefix("capture_") for path in SAMPLES.glob("capture_*"))
+
+
+def test_every_sample_is_read_by_a_test_or_has_its_reason() -> None:
+    unread = [
+        name
+        for name in names()
+        if name not in NOT_READ | dict.fromkeys(HERE_READ)
+        and not any(Path(name).match(pattern) for pattern in ELSEWHERE)
+    ]
+    assert unread == []
+    assert set(NOT_READ) | HERE_READ <= set(names())
+
+
+@pytest.mark.parametrize(("pattern", "modules"), ELSEWHERE.items())
+def test_the_module_named_for_a_sample_names_it_or_a_part_that_makes_its_name(
+    pattern: str, modules: str
+) -> None:
+    """String constants of those modules: a whole name, or pieces of which a name is made."""
+    texts = set()
+    for module in (*modules.split(), "captures", "kernel_trees"):
+        for node in ast.walk(ast.parse((HERE / f"{module}.py").read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value.removeprefix("capture_"))
+    for name in names():
+        if Path(name).match(pattern):
+            assert any(len(text) > 2 and text in name for text in texts), name
+
+
+def test_what_no_probe_reads_gives_no_value_to_the_parsers_of_its_kind() -> None:
+    for name in sorted(NOT_READ):
+        text = capture(name)
+        assert parse_mdadm_detail(text) == parse_mdstat(text) == []
+        assert parse_lsblk(text) == {}
+        if name.startswith("note_"):
+            for found in (parse_iostat_json(text), parse_iostat_text(text)):
+                assert found.reason, name
+        if name.startswith("nvme_"):
+            paths, reason = parse_list_subsys(text)
+            assert paths == []
+            assert reason, name
+
+
+def test_md_is_the_same_array_by_mdstat_mdadm_and_lsblk() -> None:
+    (stat,) = parse_mdstat(capture("mdstat.txt"))
+    (detail,) = parse_mdadm_detail(capture("env_mdadm_detail.txt"))
+    for array in (stat, detail):
+        assert (array.name, array.level, array.chunk_bytes) == ("md0", "raid0", 512 << 10)
+        assert array.members == MEMBERS
+    assert (stat.state, detail.state) == ("active", "clean")
+    tree = parse_lsblk(capture("env_lsblk_J.json"))
+    assert {name for name, device in tree.items() if "md0" in device.above} == set(MEMBERS)
+    assert tree["md0"].mount == "/mnt/xfs"
+    assert {tree[name].transport for name in MEMBERS} == {"nvme"}
+    assert tree["n1"].transport is None
+    (source, mount, fstype, *_) = capture("mount_xfs.txt").split()
+    assert (source, mount, fstype) == ("/dev/md0", tree["md0"].mount, "xfs")
+
+
+def test_an_absent_tool_gives_no_array() -> None:
+    assert parse_mdstat("") == parse_mdadm_detail("mdadm: cannot open /dev/md0") == []
+    assert parse_mdstat("Personalities :\nunused devices: <none>\n") == []
+    assert parse_lsblk("lsblk: command not found") == parse_lsblk("[]") == {}
+
+
+def cold() -> dict[str, dict[str, int]]:
+    """The counters each kind of read moved, as the capture lists them."""
+    found = {}
+    for line in capture("cache_cold.txt").splitlines():
+        numbers = {key: int(value) for key, value in re.findall(r"(\w+)\+?=(\d+)\b", line)}
+        if "dev_bytes" in numbers:
+            found[line.split("bytes=")[0].strip()] = numbers
+    return found
+
+
+def test_a_cold_a_warm_and_a_direct_read_move_the_counters_the_rules_rest_on() -> None:
+    size, reads = 256 * MIB, cold()
+    assert set(reads) == {
+        *("cold buffered", "warm buffered", "O_DIRECT while cached", "O_DIRECT cold"),
+        *("cold mmap", "warm mmap"),
+    }
+    for name, read in reads.items():
+        warm = name.startswith("warm")
+        assert read["dev_bytes"] == read["read_bytes"] == (0 if warm else size), name
+        assert (read["rchar"] >= size) == ("mmap" not in name), name
+        assert (
+            parse_io(f"read_bytes: {read['read_bytes']}\n".encode())["read_bytes"]
+            == (read["read_bytes"])
+        )
+    pages = re.findall(r"'nr_cache': (\d+)", capture("cache_cold.txt"))
+    assert {int(count) * PAGE_BYTES for count in pages} == {0, size}
+    flags = set(re.findall(r"flags:\s+(\d+)", capture("cache_cold.txt")))
+    assert all(int(word, 8) & 0o40000 for word in flags)
+
+
+def test_residency_is_the_owners_to_know() -> None:
+    """Why the probe does not believe `mincore` of a file that is somebody else's."""
+    text = capture("cache_owner.txt")
+    fincore = dict(re.findall(r"^(.+?):\s+fincore pages=\s*(\d+)", text, flags=re.MULTILINE))
+    assert fincore["root owner, file evicted"] == "0"
+    assert fincore["nobody (not owner), evicted"] == "16384"
+    assert fincore["root owner again"] == "0"
+    assert "mapped by a live process, DONTNEED: pages=16384" in text
+    assert "/dev/shm/x O_DIRECT open OK" in text
+
+
+def test_rchar_counts_synchronous_reads_only_and_read_bytes_every_submitted_one() -> None:
+    found = {}
+    for line in capture("cache_proc_io_by_engine.txt").splitlines()[1:]:
+        words, counters = re.match(r"(\[.*\]) rc 0 (\{.*\}) MiB", line).groups()  # type: ignore[union-attr]
+        found[" ".join(ast.literal_eval(words))] = ast.literal_eval(counters)
+    assert found["--ioengine=psync"]["rchar"] == 2048
+    for name, read in found.items():
+        if "libaio" in name or "io_uring" in name:
+            assert read == {"rchar": 0, "read_bytes": 2048}, name
+    assert found["--ioengine=mmap --direct=0"] == {"rchar": 0, "read_bytes": 512}
+
+
+def test_a_soft_roce_port_has_no_counters_directory_and_the_names_it_lists() -> None:
+    text = capture("nic_rxe_port_ls.txt")
+    assert "ports/1/counters': No such file" in text
+    listed = text.partition("hw_counters:\n")[2].split("\n")
+    names = [name for name in listed if re.fullmatch(r"[a-z_]+", name)]
+    sequence = capture("nic_rxe_hw_counters_seq.txt")
+    for name in names:
+        assert name == "lifespan" or re.search(rf"^{name}[: ]", sequence, flags=re.MULTILINE), name
+
+
+def test_the_32_bit_counters_are_those_the_driver_lists_as_such() -> None:
+    lines = capture("nic_counter_names_by_driver.txt").splitlines()
+    names = [line.partition("#")[0].split() for line in lines]
+    # Lines 2 to 4 are q-counters, 32 bits wide; the two after them are 64-bit.
+    narrow, wide = {*names[1], *names[2], *names[3]}, {*names[4], *names[5]}
+    assert len(narrow) > 20
+    assert {name for name in narrow if not is_q_counter(name)} == set()
+    assert {name for name in wide if is_q_counter(name)} == set()
+
+
+def test_the_subsystems_of_sysfs_are_those_of_the_list() -> None:
+    text = capture("nvme_sysfs_nvme_subsystem.txt")
+    seen = set(re.findall(r"subsysnqn: (\S+)", text))
+    paths, _ = parse_list_subsys(capture("nvme_list-subsys_cli2.3_live.json"))
+    assert seen == {path.nqn for path in paths}
+    assert set(re.findall(r"iopolicy: (\S+)", text)) == {"numa"}
+
+
+def test_a_capture_of_a_host_says_how_its_arrays_are_made_up(tmp_path: Path) -> None:
+    from probes.environment import capture as take  # noqa: PLC0415 - `capture` is another here
+
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "mdstat").write_text(capture("mdstat.txt"))
+    (array,) = take(root=tmp_path, tools=False)["composition"]["mdstat"]
+    assert tuple(array["members"]) == MEMBERS
+    assert json.dumps(array)
