@@ -38,6 +38,7 @@ LOOK_S = 0.002
 _HALF_BYTES = 2
 
 Tensors = dict[str, Any]
+Digest = Any  # what hashlib makes
 
 
 class RankError(Exception):
@@ -58,12 +59,17 @@ def make_tensors(order: dict[str, Any]) -> Tensors:
     return found
 
 
+def add_to(total: Digest, tensors: Tensors) -> None:
+    """Names and bytes of tensors, in the order of their names."""
+    for name in sorted(tensors):
+        total.update(name.encode())
+        total.update(memoryview(np.ascontiguousarray(tensors[name])).cast("B"))
+
+
 def digest_of(tensors: Tensors) -> str:
     """SHA-256 over names and bytes of all tensors, in the order of their names."""
     total = hashlib.sha256()
-    for name in sorted(tensors):
-        total.update(name.encode())
-        total.update(memoryview(tensors[name]).cast("B"))
+    add_to(total, tensors)
     return total.hexdigest()
 
 
@@ -107,7 +113,8 @@ def save(tensors: Tensors, order: dict[str, Any]) -> dict[str, Any]:
     paths = []
     for number, piece in enumerate(names, start=1):
         path = folder / f"{head}-{number:05d}-of-{len(names):05d}.safetensors"
-        safetensors.numpy.save_file({name: tensors[name] for name in piece}, path)
+        # File by file: fetching from the accelerator is a part of saving, and memory is finite.
+        safetensors.numpy.save_file(_from_device({name: tensors[name] for name in piece}), path)
         if flushed:
             sync_path(path)
         paths.append(path)
@@ -162,16 +169,17 @@ def read(order: dict[str, Any]) -> dict[str, Any]:
     paths = sorted(folder.glob(f"{head}-*.safetensors"))
     if not paths:
         raise FileNotFoundError(f"no {head}-*.safetensors in {folder}")
-    tensors: Tensors = {}
+    total, payload = hashlib.sha256(), 0
+    # Tensors were dealt to files in the order of their names: hashed one by one, never all held.
     for path in paths:
         with safe_open(path, framework="numpy") as opened:
-            for name in opened.keys():  # noqa: SIM118 - no dict: it has no iterator of its own
-                tensors[name] = opened.get_tensor(name)
-    end_ns = time.monotonic_ns()
+            for name in sorted(opened.keys()):
+                tensor = opened.get_tensor(name)
+                add_to(total, {name: tensor})
+                payload += tensor.nbytes
     size = sum(path.stat().st_size for path in paths)
-    payload = sum(one.nbytes for one in tensors.values())
     told = {"bytes": payload, "file_bytes": size, "files": len(paths)}
-    return {"end_ns": end_ns, **told, "sha256": digest_of(tensors)}
+    return {**told, "sha256": total.hexdigest()}
 
 
 class Rank:
@@ -181,7 +189,6 @@ class Rank:
         """Nothing is prepared yet; `device` is a torch device, `cpu` is host memory."""
         self._device = device
         self._tensors: Tensors = {}
-        self._moved: Tensors = {}
 
     def carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
         """One order; its outcome, begin and end on the monotonic clock."""
@@ -194,18 +201,17 @@ class Rank:
 
     def _do(self, order: dict[str, Any]) -> dict[str, Any]:
         if order["do"] == "prepare":
-            self._tensors = make_tensors(order)
-            self._moved = _to_device(self._tensors, self._device)
-            size = sum(one.nbytes for one in self._tensors.values())
-            return {"bytes": size, "files": 0, "sha256": digest_of(self._tensors)}
+            made = make_tensors(order)
+            size, digest = sum(one.nbytes for one in made.values()), digest_of(made)
+            self._tensors = _to_device(made, self._device)
+            return {"bytes": size, "files": 0, "sha256": digest}
         if order["do"] == "read":
             return read(order)
-        chosen = sorted(self._tensors)[: order.get("tensors")]
-        # Fetching them from the accelerator is a part of saving them.
-        row = save(_from_device({name: self._moved[name] for name in chosen}), order)
+        chosen = {name: self._tensors[name] for name in sorted(self._tensors)[: order["tensors"]]}
+        row = save(chosen, order)
         end_ns = time.monotonic_ns()
-        if order.get("tensors") is not None:
-            row["sha256"] = digest_of({name: self._tensors[name] for name in chosen})
+        if order["tensors"] is not None:
+            row["sha256"] = digest_of(_from_device(chosen))
         return {"end_ns": end_ns, **row}
 
 
