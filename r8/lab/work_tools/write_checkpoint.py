@@ -63,7 +63,7 @@ def add_to(total: Digest, tensors: Tensors) -> None:
     """Names and bytes of tensors, in the order of their names."""
     for name in sorted(tensors):
         total.update(name.encode())
-        total.update(memoryview(np.ascontiguousarray(tensors[name])).cast("B"))
+        total.update(np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data)
 
 
 def digest_of(tensors: Tensors) -> str:
