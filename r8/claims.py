@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from r8.claims_readings import FASTER, READINGS, derived_fault
 from r8.errors import UsageError
 from r8.model import Claim
 from r8.resources import published_path
@@ -46,6 +47,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "statistic": str,
     "min_blocks": int,
     "looks": int,
+    "reading": str,
+    "derivation": str,
 }
 # Keys a claim may leave out; every other field of the record must be written.
 _OPTIONAL = {field.name for field in fields(Claim) if field.default is not MISSING} | {
@@ -204,7 +207,18 @@ def _check_figures(path: Path, claim: Claim, figures: dict[str, dict[str, str]])
         return
     if not claim.figure_ids:
         raise _bad(path, f"{claim.claim_id}: a published claim cites no figure")
+    if claim.derivation:
+        fault = derived_fault(claim.derivation, claim.low, claim.figure_ids, figures)
+        if fault is not None or claim.unit != "x":
+            raise _bad(path, f"{claim.claim_id}: {fault or 'a ratio has unit x'}")
+        return
     figure = figures[claim.figure_ids[0]]
+    if (figure["unit"] == FASTER) != bool(claim.reading) or claim.reading not in {"", *READINGS}:
+        raise _bad(
+            path,
+            f"{claim.claim_id}: {figure['unit']!r} is read as {claim.reading or 'nothing'!r}; "
+            f"known: {', '.join(READINGS)}",
+        )
     if float(figure["value"]) != claim.low or figure["unit"] != claim.unit:
         raise _bad(
             path,

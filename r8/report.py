@@ -11,17 +11,18 @@ from r8.model import Answer, Basis, Outcome
 from r8.report_checkpoint import checkpoint_section
 from r8.report_scaling import scaling_section
 from r8.report_tables import (
-    SHOWN_METRICS,
     arms_table,
     calibration_table,
     certificate_table,
     finding_lines,
     identity_table,
     markdown,
+    metrics_of,
     number,
     raw_metric_table,
     verdict_table,
 )
+from r8.report_work import load_section, switch_section
 from r8.units import s_from_ns
 from r8.verdict import headline, judge_session
 from r8.verdict_session import open_session
@@ -61,10 +62,12 @@ def report_text(session: Session, verdicts: Sequence[Verdict]) -> str:
     sections = [
         _head(session, verdicts),
         "## Verdicts\n\n" + verdict_table(verdicts),
-        "## Arms, block by block\n\n" + _balance_note(session.runs) + arms_table(session),
+        _arms(session),
         _ratios(session),
         scaling_section(session),
         checkpoint_section(session),
+        load_section(session),
+        switch_section(session),
         _outputs(session),
         _certificate(session),
         "## Calibration\n\n" + calibration_table(session),
@@ -95,6 +98,13 @@ def _head(session: Session, verdicts: Sequence[Verdict]) -> str:
         )
         lines += ["", warning]
     return "\n".join(lines)
+
+
+def _arms(session: Session) -> str:
+    table = arms_table(session)
+    note = _balance_note(session.runs)
+    # Runs without requests stand in a table of their own, further down.
+    return f"## Arms, block by block\n\n{note}{table}".rstrip()
 
 
 def _balance_note(runs: Sequence[Run]) -> str:
@@ -236,7 +246,7 @@ def _not_measured(session: Session, verdicts: Sequence[Verdict]) -> str:
     ]
     absent: dict[tuple[str, str], list[str]] = {}
     for run in session.runs:
-        for phase, metric, statistic in SHOWN_METRICS:
+        for phase, metric, statistic in metrics_of(run):
             found = session.value(run, metric, statistic, phase=phase)
             if found.value is None:
                 name = f"{metric} {statistic}".strip() + f" ({phase})"

@@ -48,6 +48,26 @@ SHOWN_METRICS = (
 )
 
 
+# Of a run without a KV engine.
+WORK_METRICS = (
+    ("measure", "work_wall", ""),
+    ("measure", "work_time", "mean"),
+    ("measure", "work_time", "max"),
+    ("measure", "work_bytes", ""),
+    ("measure", "work_bandwidth", ""),
+    ("measure", "device_read_bytes", ""),
+    ("measure", "process_read_bytes", ""),
+    ("measure", "device_read_bandwidth", "mean"),
+    ("measure", "device_read_bandwidth", "busy"),
+    ("calibration", "ceiling_bandwidth", ""),
+)
+
+
+def metrics_of(run: Run) -> tuple[tuple[str, str, str], ...]:
+    """What the tables show of one run: phase, metric, statistic."""
+    return SHOWN_METRICS if run.work is None else WORK_METRICS
+
+
 def markdown(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
     """A GitHub table; absent cells are a dash, bars inside cells are escaped."""
     cells = [[_cell(value) for value in row] for row in rows]
@@ -146,9 +166,14 @@ def verdict_table(verdicts: Iterable[Verdict]) -> str:
 
 
 def arms_table(session: Session) -> str:
-    """One row a run, in the order it was run: what its requests and its device did."""
+    """One row a run, in the order it was run: what its requests and its device did.
+
+    Work runs have no requests; `r8.report_work` has a table of theirs.
+    """
     rows = []
     for run in session.runs:
+        if run.work is not None:
+            continue
         answers = [f.answer for f in session.findings if f.run_id == run.run_id]
         held, silent = answers.count(Answer.HELD), answers.count(Answer.NOT_APPLICABLE)
         rows.append(
@@ -169,7 +194,7 @@ def arms_table(session: Session) -> str:
         )
     headers = ["block", "place", "arm", "level", "TTFT p50 s", "TTFT max s", "warm TTFT p50 s"]
     headers += ["output tokens/s", "device read GB", "busy MB/s", "of ceiling", "rules held"]
-    return markdown(rows, headers)
+    return markdown(rows, headers) if rows else ""
 
 
 def _shown(  # one metric, one unit: the parts of a cell
@@ -248,7 +273,7 @@ def raw_metric_table(session: Session) -> str:
     """The rows behind the tables, as the shared SQL gave them, with every digit."""
     rows = []
     for run in session.runs:
-        for phase, metric, statistic in SHOWN_METRICS:
+        for phase, metric, statistic in metrics_of(run):
             found = session.value(run, metric, statistic, phase=phase)
             if found.value is not None:
                 value, unit, n = repr(found.value), found.unit, found.n

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 CLUSTER_RUNG = "cluster"
 # What explains other findings comes first: a request that failed leaves no hits and no bytes.
 CAUSES = ("Q2", "E1", "Q1")
+# Metrics that a formula makes of what was measured: shares of an hour nobody lived through.
+MODELLED_METRICS = frozenset({"utilisation_modelled"})
 # Objections printed in full in a reason; the certificate table has them all.
 OBJECTIONS_SHOWN = 3
 # The worst outcome decides the exit code; outcomes that judged nothing do not count.
@@ -262,7 +264,14 @@ def _verdict(
         confidence=reading.confidence if reading and interval else None,
         n_blocks=len(blocks),
         estimator=reading.estimator if reading else "",
-        basis=next((run.basis for run in used or runs), Basis.MEASURED),
+        basis=_basis(claim, used or tuple(runs)),
         reason=reason,
         run_ids=tuple(run.run_id for run in used),
     )
+
+
+def _basis(claim: Claim, runs: Sequence[Run]) -> Basis:
+    """That of the runs; a metric that is a model of what was measured is modelled anywhere."""
+    if claim.metric in MODELLED_METRICS:
+        return Basis.MODELLED
+    return next((run.basis for run in runs), Basis.MEASURED)

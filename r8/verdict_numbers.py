@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r8.claims import is_published
+from r8.claims_readings import read_as
 from r8.intervals import Interval, alpha_per_look, geometric_mean, log_interval, welch_interval
 from r8.units import BYTES_PER_GB, gb_per_s, ms_from_ns, s_from_ns
 
@@ -27,6 +28,7 @@ _CONVERSIONS: dict[tuple[str, str], Callable[[float], float]] = {
     ("ns", "s"): s_from_ns,
     ("ns", "ms"): ms_from_ns,
     ("tokens/s", "tok/s"): float,  # as the reports print it
+    ("", "%"): lambda share: 100 * share,
 }
 
 
@@ -90,9 +92,12 @@ def claimed_ratio(claim: Claim, value: float) -> float:
     """A change in per cent as the ratio the arms must show; other units stay as they are.
 
     +29 % is 1.29 of the numerator over the denominator. A time that shrinks by 26 % is written with
-    the slower arm above: 1 / 0.74.
+    the slower arm above: 1 / 0.74. "16 % faster" is read as the claim says. A share of one arm
+    alone is no change.
     """
-    if claim.unit != PER_CENT:
+    if claim.reading:
+        return read_as(claim.reading, value)
+    if claim.unit != PER_CENT or claim.denominator_arm is None:
         return value
     return 1 + value / 100 if value >= 0 else 1 / (1 + value / 100)
 
@@ -139,7 +144,8 @@ def _plain(claim: Claim, values: list[float], alpha: float) -> Reading:
     limits = limits_of(claim)
     interval = log_interval(values, alpha)
     estimate = geometric_mean(values)
-    unit = "x" if claim.unit == PER_CENT else claim.unit
+    ratio = claim.reading or (claim.unit == PER_CENT and claim.denominator_arm)
+    unit = "x" if ratio else claim.unit
     text = f"{_shown(estimate)} {unit}{_range(interval)}, claimed {claim.as_printed}"
     text += f", limit {_shown(limits[0])}"
     text += f" to {_shown(limits[1])}" if limits[1] is not None else " or more"

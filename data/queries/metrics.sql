@@ -739,29 +739,34 @@ CROSS JOIN (VALUES ('work_wall', '', 'ns', 'last end - first begin'),
 LEFT JOIN sums s ON s.run_id = r.run_id AND s.phase = w.phase
 WHERE r.job IS NOT NULL;
 
--- What the device alone would need, beside what was measured; read jobs whose workers run at once.
---   predicted_work_wall   bytes of the files / ceiling_bandwidth of the same block, ns
+-- What the device alone would need, beside what was measured; jobs that read.
+--   predicted_work_wall   load: bytes of all files / ceiling_bandwidth of the same block, ns
 --   wall_over_predicted   work_wall / predicted_work_wall, no unit: 1 is a loader that keeps the
 --                         device as busy as fio does. Cannot show: what the rest was spent on.
+--   predicted_work_time   switch: bytes of one worker's files / ceiling_bandwidth; its loads come
+--                         one after another
+--   time_over_predicted   work_time mean / predicted_work_time
 CREATE OR REPLACE VIEW work_prediction AS
-WITH found AS (
-    SELECT r.run_id, r.work_bytes / c.bytes_per_s * 1e9 AS predicted_ns, s.value AS wall_ns, s.n,
-           CASE WHEN r.moves <> 'read' OR r.job <> 'load' THEN 'no prediction for job ' || r.job
-                ELSE c.reason END AS reason,
-           s.reason AS no_wall
-    FROM runs r
+WITH wanted(job, measured, statistic, predicted, quotient) AS (
+    VALUES ('load', 'work_wall', '', 'predicted_work_wall', 'wall_over_predicted'),
+           ('switch', 'work_time', 'mean', 'predicted_work_time', 'time_over_predicted')
+),
+found AS (
+    SELECT r.run_id, w.predicted, w.quotient, s.value AS measured_ns, s.n, s.reason AS unmeasured,
+           CASE w.job WHEN 'load' THEN r.work_bytes ELSE r.work_bytes / r.workers END
+               / c.bytes_per_s * 1e9 AS predicted_ns, c.reason
+    FROM runs r JOIN wanted w ON w.job = r.job
     JOIN calibrated c ON c.run_id = r.run_id AND c.name = 'ceiling'
     JOIN work_statistics s ON s.run_id = r.run_id AND s.phase = 'measure'
-                          AND s.metric = 'work_wall'
+                          AND s.metric = w.measured AND s.statistic = w.statistic
 )
-SELECT run_id, 'predicted_work_wall' AS metric, '' AS statistic, 'ns' AS unit, n,
+SELECT run_id, predicted AS metric, '' AS statistic, 'ns' AS unit, n,
        CASE WHEN reason IS NULL THEN predicted_ns END AS value,
        'bytes of the files / ceiling bandwidth' AS estimator, reason
 FROM found
 UNION ALL
-SELECT run_id, 'wall_over_predicted', '', '', n,
-       CASE WHEN reason IS NULL THEN wall_ns / predicted_ns END,
-       'work wall / predicted work wall', coalesce(reason, no_wall)
+SELECT run_id, quotient, '', '', n, CASE WHEN reason IS NULL THEN measured_ns / predicted_ns END,
+       'measured / predicted', coalesce(reason, unmeasured)
 FROM found;
 
 -- ---------------------------------------------------------------- checkpoint writes
@@ -875,6 +880,87 @@ FROM found f CROSS JOIN (VALUES
     ('write_ceiling_fraction', 'busy', '', 'busy', 'busy bandwidth / write ceiling')
     ) v(metric, statistic, unit, needs, estimator);
 
+-- Share of an hour left for work at n switches an hour, by the published model: 1 - n * t / 3600,
+-- t the mean load of the run in modelled seconds (times time_scale). A model, never a measurement;
+-- NULL where the loads alone need more than the hour. Cannot show: time lost to anything but
+-- loading, work that goes on meanwhile.
+CREATE OR REPLACE VIEW utilisation AS
+WITH loads AS (
+    SELECT r.run_id, r.arm, r.block, s.value * r.time_scale / 1e9 AS load_s, s.n AS n_loads,
+           s.reason, c.bytes_per_s,
+           r.work_bytes / r.workers / c.bytes_per_s * r.time_scale AS predicted_load_s
+    FROM runs r
+    JOIN work_statistics s ON s.run_id = r.run_id AND s.phase = 'measure'
+                          AND s.metric = 'work_time' AND s.statistic = 'mean'
+    LEFT JOIN calibrated c ON c.run_id = r.run_id AND c.name = 'ceiling'
+    WHERE r.job = 'switch'
+)
+SELECT run_id, arm, block, n_per_hour, n_loads, load_s, predicted_load_s,
+       CASE WHEN n_per_hour * load_s <= 3600 THEN 1 - n_per_hour * load_s / 3600 END AS utilisation,
+       CASE WHEN n_per_hour * predicted_load_s <= 3600
+            THEN 1 - n_per_hour * predicted_load_s / 3600 END AS predicted_utilisation,
+       CASE WHEN reason IS NOT NULL THEN reason
+            WHEN n_per_hour * load_s > 3600
+            THEN n_per_hour || ' loads of ' || round(load_s, 1) || ' s are more than the hour'
+       END AS reason
+FROM loads CROSS JOIN (SELECT unnest(generate_series(1, 60)) AS n_per_hour);
+
+-- A switching run's own hour: what was served beside what the model says at the same pace.
+--   utilisation_measured   sum of (stopped answering - loaded) / (last stop - first switch). A load
+--                          that was not over when the next switch was due is refused, not cut.
+--   utilisation_modelled pace  1 - mean load / (time from switch to switch)
+--   utilisation_modelled n20   the view `utilisation` at the published 20 switches an hour
+--   predicted_utilisation n20  the same with bytes / ceiling_bandwidth for the load
+--   utilisation_over_predicted n20, utilisation_over_modelled pace: measured by the two
+CREATE OR REPLACE VIEW utilisation_metrics AS
+WITH served AS (
+    SELECT w.run_id, count(*) AS n, sum(serve_end_ns - end_ns) AS served_ns,
+           max(serve_end_ns) - min(begin_ns) AS window_ns, avg(end_ns - begin_ns) AS load_ns,
+           (max(scheduled_ns) - min(scheduled_ns)) / (count(*) - 1) AS period_ns,
+           count(*) FILTER (outcome <> 'ok') AS n_failed, count(*) FILTER (serve_end_ns IS NULL)
+               AS n_idle, count(*) FILTER (end_ns - scheduled_ns > late_ns) AS n_late
+    FROM (SELECT *, min(scheduled_ns) OVER (PARTITION BY run_id ORDER BY scheduled_ns
+                 ROWS BETWEEN 1 FOLLOWING AND 1 FOLLOWING) - scheduled_ns AS late_ns
+          FROM work WHERE phase = 'measure') w
+    GROUP BY w.run_id
+),
+runs_here AS (
+    SELECT r.run_id, coalesce(s.n, 0) AS n, s.served_ns / s.window_ns AS measured,
+           1 - s.load_ns / s.period_ns AS at_pace, u.utilisation, u.predicted_utilisation,
+           u.reason AS no_model,
+           CASE WHEN s.n IS NULL THEN 'no work in this phase'
+                WHEN s.n_failed > 0 THEN s.n_failed || ' of ' || s.n || ' switches failed'
+                WHEN s.n < 2 THEN 'one switch has no pace'
+                WHEN s.n_idle > 0 THEN s.n_idle || ' workers did not serve'
+                WHEN s.n_late > 0
+                THEN s.n_late || ' loads were not over when the next switch was due' END AS reason
+    FROM runs r LEFT JOIN served s USING (run_id)
+    LEFT JOIN utilisation u ON u.run_id = r.run_id AND u.n_per_hour = 20
+    WHERE r.job = 'switch'
+)
+SELECT h.run_id, v.metric, v.statistic, '' AS unit, h.n, v.estimator,
+       CASE v.metric WHEN 'utilisation_modelled'
+            THEN CASE v.statistic WHEN 'n20' THEN h.no_model ELSE h.reason END
+            WHEN 'predicted_utilisation' THEN CASE WHEN h.predicted_utilisation IS NULL
+                 THEN 'no calibrated ceiling, or loads beyond the hour' END
+            WHEN 'utilisation_over_predicted' THEN coalesce(h.reason,
+                 CASE WHEN h.predicted_utilisation IS NULL THEN 'no prediction' END)
+            ELSE h.reason END AS reason,
+       CASE WHEN reason IS NULL THEN
+            CASE v.metric WHEN 'utilisation_measured' THEN h.measured
+                          WHEN 'utilisation_over_modelled' THEN h.measured / h.at_pace
+                          WHEN 'utilisation_over_predicted' THEN h.measured / h.predicted_utilisation
+                          WHEN 'predicted_utilisation' THEN h.predicted_utilisation
+                          ELSE CASE v.statistic WHEN 'n20' THEN h.utilisation ELSE h.at_pace END
+            END END AS value
+FROM runs_here h CROSS JOIN (VALUES
+    ('utilisation_measured', '', 'served / window'),
+    ('utilisation_modelled', 'pace', 'modelled: 1 - mean load / period'),
+    ('utilisation_modelled', 'n20', 'modelled: 1 - 20 * mean load / 3600 s'),
+    ('predicted_utilisation', 'n20', 'modelled: 1 - 20 * bytes / ceiling / 3600 s'),
+    ('utilisation_over_modelled', 'pace', 'measured / modelled'),
+    ('utilisation_over_predicted', 'n20', 'measured / predicted')) v(metric, statistic, estimator);
+
 -- ---------------------------------------------------------------- all metrics
 -- One row a run, phase, metric and statistic. value NULL has its reason.
 CREATE OR REPLACE VIEW metrics AS
@@ -912,6 +998,9 @@ WITH rows AS (
     SELECT run_id, 'calibration' AS phase, 'write_ceiling_bandwidth' AS metric, '' AS statistic,
            bytes_per_s AS value, 'bytes/s' AS unit, n, 'best of its rows' AS estimator, reason
     FROM write_calibrated
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
+    FROM utilisation_metrics
     UNION ALL BY NAME
     SELECT run_id, 'calibration' AS phase, name || '_bandwidth' AS metric, '' AS statistic,
            bytes_per_s AS value, 'bytes/s' AS unit, n,

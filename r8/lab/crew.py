@@ -80,7 +80,8 @@ class Crew:
     ) -> list[dict[str, Any]]:
         """Give every named worker its order and wait for all answers; one row a worker.
 
-        `after_ns` in an order is its instant after the barrier, 0 when not given.
+        `after_ns` in an order is its instant after the barrier, 0 when not given; `serve_after_ns`,
+        where given, becomes the instant `serve_until_ns`.
         """
         number, self.orders = self.orders, self.orders + 1
         barrier_ns = time.monotonic_ns() + BARRIER_DELAY_NS
@@ -171,6 +172,8 @@ def _send(
     """Write one order; a worker that ended cannot take it, which its row will say."""
     start_ns = barrier_ns + int(order.get("after_ns", 0))
     line = {**order, "order": number, "phase": phase, "start_ns": start_ns}
+    if "serve_after_ns" in order:
+        line["serve_until_ns"] = barrier_ns + int(order["serve_after_ns"])
     with contextlib.suppress(BrokenPipeError, ValueError):
         _pipe(worker.process).write(json.dumps(line).encode() + b"\n")
         _pipe(worker.process).flush()

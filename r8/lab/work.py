@@ -18,12 +18,13 @@ read its rows.
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from r8.errors import R8Error, SiteError
+from r8.errors import InstrumentError, R8Error, SiteError
 from r8.finalise import finalise, recover
-from r8.lab import checkpointing, instruments, loading, matrix, provenance
+from r8.lab import checkpointing, instruments, loading, matrix, provenance, switching
 from r8.lab.campaign import open_campaign, progress_of
 from r8.lab.crew import start_crew
 from r8.lab.ground import prepare
@@ -47,7 +48,15 @@ if TYPE_CHECKING:
     from r8.lab.work_stage import Files
     from r8.model import Run
 
-JOBS: dict[str, Job] = {"load": loading.JOB, "checkpoint": checkpointing.JOB}
+# A busy machine takes a while to start a Python.
+PROBE_START_S = 60.0
+PROBE_LOOK_S = 0.1
+
+JOBS: dict[str, Job] = {
+    "load": loading.JOB,
+    "switch": switching.JOB,
+    "checkpoint": checkpointing.JOB,
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -200,9 +209,29 @@ class WorkCampaign:
             },
         )
         try:
+            _await_samples(stage)
             job.phases(stage, files)
         finally:
             instruments.stop_probes(self.keeper, stage.recording, probes)
+
+
+def _await_samples(stage: WorkStage) -> None:
+    """Wait until the probes write: what is looked at before that has no witness.
+
+    Raises:
+        InstrumentError: nothing came.
+
+    """
+    journal = stage.recording.directory / "probes.jsonl"
+    deadline = time.monotonic() + PROBE_START_S
+    while not (journal.is_file() and journal.stat().st_size):
+        if time.monotonic() > deadline:
+            raise InstrumentError(
+                f"no sample of the probes within {PROBE_START_S:g} s",
+                where=str(journal),
+                next_step="read raw/probes.log of the run",
+            )
+        time.sleep(PROBE_LOOK_S)
 
 
 def _plain(facts: dict[str, Any]) -> dict[str, Any]:

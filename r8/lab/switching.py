@@ -1,0 +1,54 @@
+"""Model switching at a compressed time scale: load, serve until the next switch, load the next one.
+
+Every switch has a worker of its own, which waits with everything imported: at its instant it takes
+over, loads its model cold, and answers until the next one's instant, when it lets its memory go.
+So a switch costs what the published model counts, the load, and nothing that does not scale with
+the device, such as the start of a framework. A load that is not over when the next switch is due
+serves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import SiteError
+from r8.lab.jobs import Job
+from r8.lab.loading import loaders, make_models, models_of, rewarm
+from r8.lab.work_stage import act, drop, look, make_durable
+from r8.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from r8.lab.work_stage import Files, WorkStage
+
+PERIOD = "period_s"
+
+
+def schedule(workers: tuple[str, ...], period_ns: int) -> dict[str, dict[str, int]]:
+    """When each worker takes over and until when it serves, after the first switch."""
+    return {
+        name: {"after_ns": number * period_ns, "serve_after_ns": (number + 1) * period_ns}
+        for number, name in enumerate(workers)
+    }
+
+
+def _phases(stage: WorkStage, files: Files) -> None:
+    period_s = stage.plan.settings.get(PERIOD)
+    if period_s is None or period_s <= 0:
+        raise SiteError(
+            f"a switching scenario needs settings.{PERIOD} above 0",
+            where=f"works.{stage.recording.run.scenario}",
+            next_step=f"give the seconds between two switches here, e.g. {PERIOD} = 180.0",
+        )
+    make_durable(stage, files)
+    drop(stage)
+    rewarm(stage)
+    paths = {name: {"path": str(path)} for name, path in models_of(stage).items()}
+    planned = schedule(stage.workers, round(period_s * NS_PER_S))
+    stage.recording.event("switch_plan", period_s=period_s, time_scale=stage.plan.time_scale)
+    orders: dict[str, dict[str, Any]] = {name: paths[name] | planned[name] for name in paths}
+    act(stage, "measure", orders)
+    look(stage, "after_measure")
+    act(stage, "warm", paths)
+
+
+JOB = Job(moves="read", make=make_models, specs=loaders, phases=_phases)

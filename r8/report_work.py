@@ -1,0 +1,235 @@
+"""The parts of a report about model loading and model switching; empty where none was run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from r8.errors import MetricError
+from r8.intervals import log_interval
+from r8.metrics_utilisation import (
+    CURVE,
+    PUBLISHED_SWITCHES_PER_HOUR,
+    SECONDS_PER_HOUR,
+    utilisation,
+)
+from r8.report_tables import markdown, number
+from r8.units import gb_per_s, mb_per_s, s_from_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from r8.intervals import Interval
+    from r8.model import Run
+    from r8.verdict_session import Session
+
+LOAD, SWITCH = "load", "switch"
+# Of the curve; its whole range is in the view `utilisation`.
+CURVE_SHOWN = tuple(n for n in CURVE if n == 1 or n % 5 == 0)
+
+LOAD_NOTE = (
+    "Prediction: bytes of the models over the bandwidth fio measured in the same block. All "
+    "loaders go at one barrier, each with a model of its own."
+)
+SWITCH_NOTE = (
+    "U = 1 - n * t_load / 3600 s from the load times of these runs: **basis modelled**, "
+    "whatever the loads are. Measured beside it: what a run that switches at a compressed time "
+    "scale really served. Prediction: bytes of one model over the bandwidth fio measured."
+)
+CURVE_NOTE = (
+    "Utilisation by switches an hour, basis modelled; the interval is that of the load time over "
+    "blocks (90 %)."
+)
+
+
+def _runs(session: Session, job: str) -> list[Run]:
+    return [run for run in session.runs if run.work is not None and run.work.job == job]
+
+
+def load_section(session: Session) -> str:
+    """Every loading run beside what its device alone would need, then the ratios of the arms."""
+    runs = _runs(session, LOAD)
+    if not runs:
+        return ""
+    rows = [
+        [
+            run.block,
+            run.arm,
+            f"c{run.concurrency}",
+            run.work.tool if run.work else None,
+            _shown(session, run, "work_wall", "", s_from_ns),
+            _shown(session, run, "predicted_work_wall", "", s_from_ns),
+            _shown(session, run, "wall_over_predicted", "", float),
+            _shown(session, run, "work_time", "mean", s_from_ns),
+            _shown(session, run, "device_read_bytes", "", gb_per_s),
+            _shown(session, run, "work_bandwidth", "", mb_per_s),
+        ]
+        for run in runs
+    ]
+    headers = ["block", "arm", "level", "loader", "wall clock s", "predicted s"]
+    headers += ["measured / predicted", "mean load s", "device read GB", "loaded MB/s"]
+    parts = [
+        "## Concurrent model loading",
+        LOAD_NOTE,
+        markdown(rows, headers),
+        _ratios(session, runs, "work_wall", "", "predicted_work_wall"),
+        _faster(session, runs),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _pairs(runs: Sequence[Run]) -> dict[tuple[str, str, int], list[tuple[Run, Run]]]:
+    """Runs of two arms in one block and level, the arm that stands first in the alphabet below."""
+    found: dict[tuple[str, str, int], list[tuple[Run, Run]]] = {}
+    for below in runs:
+        for above in runs:
+            place = (below.campaign_id, below.block, below.concurrency)
+            if above.arm > below.arm and place == (
+                above.campaign_id,
+                above.block,
+                above.concurrency,
+            ):
+                found.setdefault((above.arm, below.arm, below.concurrency), []).append(
+                    (above, below)
+                )
+    return found
+
+
+def _ratios(
+    session: Session, runs: Sequence[Run], metric: str, statistic: str, predicted: str
+) -> str:
+    rows = []
+    for (above, below, level), pairs in sorted(_pairs(runs).items()):
+        measured = _quotients(session, pairs, metric, statistic)
+        expected = _quotients(session, pairs, predicted, "")
+        if not measured or len(measured) != len(expected):
+            continue
+        both = [one / other for one, other in zip(measured, expected, strict=True)]
+        name = f"{above} / {below}"
+        rows.append([name, f"c{level}", len(pairs), *map(_interval, (measured, expected, both))])
+    if not rows:
+        return ""
+    headers = ["ratio", "level", "blocks", "ratio measured", "ratio predicted"]
+    return markdown(rows, [*headers, "measured / predicted"])
+
+
+def _faster(session: Session, runs: Sequence[Run]) -> str:
+    """The two readings of "faster", labelled: the published page does not say which it means."""
+    rows = []
+    for (above, below, level), pairs in sorted(_pairs(runs).items()):
+        for what, metric, statistic in (
+            ("wall clock", "work_wall", ""),
+            ("mean load", "work_time", "mean"),
+        ):
+            found = _quotients(session, pairs, metric, statistic)
+            if not found:
+                continue
+            saved = [100 * (1 - 1 / one) for one in found]
+            faster = [100 * (one - 1) for one in found]
+            name = f"{below} against {above}"
+            cells = [f"{sum(each) / len(each):.1f} %" for each in (saved, faster)]
+            rows.append([name, f"c{level}", what, len(found), *cells])
+    if not rows:
+        return ""
+    headers = ["arms", "level", "of", "blocks", "read as time saved", "read as speed-up"]
+    return markdown(rows, headers)
+
+
+def _quotients(
+    session: Session, pairs: Sequence[tuple[Run, Run]], metric: str, statistic: str
+) -> list[float]:
+    found = []
+    for above, below in pairs:
+        one = session.value(above, metric, statistic).value
+        other = session.value(below, metric, statistic).value
+        if one is None or other is None or one <= 0 or other <= 0:
+            return []
+        found.append(one / other)
+    return found
+
+
+def switch_section(session: Session) -> str:
+    """Measured use beside the model's, then the model's curve with its interval."""
+    runs = _runs(session, SWITCH)
+    if not runs:
+        return ""
+    rows = [
+        [
+            run.block,
+            run.arm,
+            run.concurrency,
+            _shown(session, run, "work_time", "mean", s_from_ns),
+            _shown(session, run, "predicted_work_time", "", s_from_ns),
+            number(run.work.time_scale if run.work else None),
+            _shown(session, run, "utilisation_measured", "", _per_cent),
+            _shown(session, run, "utilisation_modelled", "pace", _per_cent),
+            _shown(session, run, "utilisation_modelled", "n20", _per_cent),
+            _shown(session, run, "predicted_utilisation", "n20", _per_cent),
+        ]
+        for run in runs
+    ]
+    headers = ["block", "arm", "switches", "mean load s", "predicted load s", "time scale"]
+    headers += ["served %, measured", "% by the model at this pace", "% at 20/h, modelled"]
+    headers += ["% at 20/h, predicted"]
+    parts = [
+        "## Model switching",
+        SWITCH_NOTE,
+        markdown(rows, headers),
+        _ratios(session, runs, "work_time", "mean", "predicted_work_time"),
+        CURVE_NOTE,
+        _curve(session, runs),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _curve(session: Session, runs: Sequence[Run]) -> str:
+    arms = sorted({run.arm for run in runs})
+    loads = {arm: _load_interval(session, [run for run in runs if run.arm == arm]) for arm in arms}
+    shown = sorted({*CURVE_SHOWN, PUBLISHED_SWITCHES_PER_HOUR})
+    rows = [[n, *(_point(n, *loads[arm]) for arm in arms)] for n in shown]
+    return markdown(rows, ["switches an hour", *arms])
+
+
+def _load_interval(session: Session, runs: Sequence[Run]) -> tuple[float | None, Interval | None]:
+    """Mean load in modelled seconds over blocks, and its interval where there are enough."""
+    found = []
+    for run in runs:
+        value = session.value(run, "work_time", "mean").value
+        if value is None or run.work is None:
+            return None, None
+        found.append(s_from_ns(value) * run.work.time_scale)
+    interval = log_interval(found)
+    return (interval.estimate if interval else sum(found) / len(found)), interval
+
+
+def _point(n: int, load_s: float | None, interval: Interval | None) -> str:
+    if load_s is None:
+        return ""
+    if interval is None:
+        return _share(n, load_s)
+    # A slower load leaves less: the interval of the use is the other way round.
+    return f"{_share(n, load_s)} [{_share(n, interval.high)}, {_share(n, interval.low)}]"
+
+
+def _share(n: int, load_s: float) -> str:
+    try:
+        return f"{_per_cent(utilisation(n, load_s)):.1f} %"
+    except MetricError:
+        return f"> {SECONDS_PER_HOUR:.0f} s of loads"
+
+
+def _per_cent(share: float) -> float:
+    return 100 * share
+
+
+def _interval(values: Sequence[float]) -> str:
+    interval = log_interval(list(values))
+    if interval is None:
+        return number(values[0]) if len(values) == 1 else ""
+    return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
+
+
+def _shown(
+    session: Session, run: Run, metric: str, statistic: str, convert: Callable[[float], float]
+) -> str:
+    value = session.value(run, metric, statistic).value
+    return number(None if value is None else convert(value))
