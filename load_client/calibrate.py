@@ -36,8 +36,8 @@ from .render import render_body
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# As long as the ids of today's vocabularies get: six digits and a comma are seven bytes a token.
-_SESSION_VOCAB = (100_000, 150_000)
+# A thousand ids, as a plan has by default, as long as they get: six digits and a comma a token.
+_SESSION_VOCAB = (100_000, 101_000)
 _TOKEN_BYTES = 7
 _SPARE_S = 30.0  # beyond the script, before a stream is given up
 # What a row of the calibration table is called, and what it was measured against.

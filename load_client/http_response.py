@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 from operator import add
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: ([^\r\n]*))?")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?", re.DOTALL)
@@ -55,15 +55,15 @@ class Timeline:
     ends: Sequence[int]
     instants_ns: Sequence[int]
 
-    def body_bytes_ns(self, offsets: Iterable[int]) -> list[int]:
+    def body_bytes_ns(self, offsets: Sequence[int]) -> list[int]:
         """Arrivals of the body bytes at `offsets`, which must be some that arrived."""
-        spans, ends, instants_ns = self.spans, self.ends, self.instants_ns
-        starts = [start for start, _ in spans]
-        shifts = [raw_start - start for start, raw_start in spans]
-        return [
-            instants_ns[bisect_right(ends, offset + shifts[bisect_right(starts, offset) - 1])]
-            for offset in offsets
-        ]
+        starts = [start for start, _ in self.spans]
+        # The first stands for no span: `bisect_right` counts from one.
+        shifts = [0, *(raw_start - start for start, raw_start in self.spans)]
+        spans = map(bisect_right, repeat(starts), offsets)
+        raw = map(add, offsets, map(shifts.__getitem__, spans))
+        reads = map(bisect_right, repeat(self.ends), raw)
+        return list(map(self.instants_ns.__getitem__, reads))
 
 
 def parse_response(raw: bytes) -> HttpResponse:

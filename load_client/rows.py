@@ -114,7 +114,7 @@ def _read_stream(capture: Capture, instants_ns: list[int]) -> _Stream:
     over = kinds.index("done") + 1 if "done" in kinds else len(kinds)
     surplus = sum(kind != "comment" for kind in kinds[over:])
     timeline = Timeline(response.spans, _ends(capture), instants_ns)
-    arrivals_ns = timeline.body_bytes_ns(end - 1 for end in ends[:over])
+    arrivals_ns = timeline.body_bytes_ns([end - 1 for end in ends[:over]])
     return _Stream(response, deltas[:over], kinds[:over], sizes[:over], arrivals_ns, surplus)
 
 

@@ -43,7 +43,7 @@ class Template(NamedTuple):
     def fill(self, data: bytes) -> Delta | None:
         """What `data` says; None where this template does not fit."""
         begin, middle, end, sample = self
-        if not (data.startswith(begin) and data.endswith(end)):
+        if not self._frames(data):
             return None
         text = data[len(begin) : -len(end)]
         ids = sample.token_ids
@@ -59,19 +59,26 @@ class Template(NamedTuple):
         except UnicodeDecodeError:
             return None
 
+    def _frames(self, data: bytes) -> bool:
+        return data.startswith(self.begin) and data.endswith(self.end)
+
     def fill_many(self, events: Sequence[bytes]) -> list[Delta]:
         """What the first of `events` say, as many as fit and are found at one stroke."""
         begin, middle, end, sample = self
         if middle:
             return []  # `fill` is as fast
-        head_bytes, tail_bytes = len(begin), -len(end)
-        texts: list[bytes] = []
-        for data in events:
-            if not (data.startswith(begin) and data.endswith(end)):
-                break
-            texts.append(data[head_bytes:tail_bytes])
-        # No event holds a line end; between texts it shows where each begins.
+        count = len(events)
+        while count and not self._frames(events[count - 1]):
+            count -= 1  # what follows the texts: usage and [DONE]
+        if not count:
+            return []
+        texts = [data[len(begin) : -len(end)] for data in events[:count]]
+        # No event holds a line end, so that equal wholes have equal parts.
         together = b"\n".join(texts)
+        if begin + together.replace(b"\n", end + b"\n" + begin) + end != b"\n".join(events[:count]):
+            odd = (i for i, data in enumerate(events) if not self._frames(data))
+            texts = texts[: next(odd, count)]
+            together = b"\n".join(texts)
         if b"" in texts or together.translate(None, _PLAIN_LINES):
             return []
         try:
