@@ -37,6 +37,13 @@ ARMS: dict[str, dict[str, str]] = {
 }
 # Scenarios whose pages print one size of the machine and no level.
 LEVELS = {"r1-checkpoint": "c8"}
+# Scenarios whose figures no formula of the ledger turns into a measure: "faster" without saying of
+# what, levels of a model, a model's name for a level. A claims file says how each is read.
+JUDGED_BY = {
+    "r1-model-load": "claims-r1-model-load.toml",
+    "r1-model-switch": "claims-r1-model-switch.toml",
+    "r9-model-load": "claims-r9-model-load.toml",
+}
 # Metric and statistic of the figures -> those of the view `metrics`, and the view's unit.
 _VIEWS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("ttft", "p50"): ("ttft", "p50", "ns"),
@@ -88,6 +95,8 @@ def measure_of(ledger: Ledger, figure: Figure) -> Measure | NotMeasured:
         return NotMeasured(key="why.unpublished")
     if figure.basis is Basis.SPECIFICATION:
         return NotMeasured(key="why.specification")
+    if figure.scenario in JUDGED_BY:
+        return NotMeasured(key="why.claims", detail=JUDGED_BY[figure.scenario])
     if figure.basis in {Basis.MODELLED, Basis.ESTIMATED}:
         return NotMeasured(key="why.basis", detail=str(figure.basis))
     if figure.formula is not None:

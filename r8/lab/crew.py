@@ -105,12 +105,13 @@ class Crew:
     def stop(self) -> None:
         """End every worker: first by the end of its input, as it is told to expect."""
         for one in self.workers:
-            if one.process.stdin is not None:
-                one.process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                if one.process.stdin is not None:
+                    one.process.stdin.close()
         for one in self.workers:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 one.process.wait(timeout=STOP_GRACE_S)
-            self.keeper.stop(one.process, grace_s=STOP_GRACE_S)
+            _end(self.keeper, one.process)
         self.workers.clear()
 
 
@@ -133,29 +134,41 @@ def start_crew(keeper: Keeper, specs: Sequence[WorkerSpec], raw: Path) -> Crew:
             stdin=subprocess.PIPE,
         )
         begun.append((spec, process, answers, log))
-    crew = Crew(keeper=keeper, workers=[])
     deadline = time.monotonic() + READY_TIMEOUT_S
-    for spec, process, answers, log in begun:
-        facts = _ready(spec, process, answers, log, deadline)
-        pid = host_pid(process.pid, facts, str(answers))
-        crew.workers.append(
-            Worker(name=spec.name, process=process, pid=pid, answers=answers, log=log, facts=facts)
-        )
-    return crew
+    try:
+        ready = [_ready(*one, deadline) for one in begun]
+    except InstrumentError:
+        for _, process, _, _ in begun:
+            _end(keeper, process)
+        raise
+    return Crew(keeper=keeper, workers=ready)
 
 
-def _ready(
-    spec: WorkerSpec, process: Process, answers: Path, log: Path, deadline: float
-) -> dict[str, Any]:
+def _ready(spec: WorkerSpec, process: Process, answers: Path, log: Path, deadline: float) -> Worker:
     while time.monotonic() < deadline:
-        for answer in _answers(answers):
-            if answer.get("ready") is True:
-                return answer
+        for facts in _answers(answers):
+            if facts.get("ready") is True:
+                return Worker(
+                    name=spec.name,
+                    process=process,
+                    pid=host_pid(process.pid, facts, str(answers)),
+                    answers=answers,
+                    log=log,
+                    facts=facts,
+                )
         code = process.poll()
         if code is not None:
             raise _lost(spec.name, f"ended with code {code} before it was ready", log)
         time.sleep(LOOK_S)
     raise _lost(spec.name, f"was not ready within {READY_TIMEOUT_S:g} s", log)
+
+
+def _end(keeper: Keeper, process: Process) -> None:
+    """End a worker; what is still written into its pipe is of no use to it."""
+    with contextlib.suppress(BrokenPipeError):
+        if process.stdin is not None:
+            process.stdin.close()
+    keeper.stop(process, grace_s=STOP_GRACE_S)
 
 
 def _lost(name: str, what: str, log: Path) -> InstrumentError:

@@ -44,7 +44,7 @@ def test_workers_begin_after_the_barrier_and_one_that_dies_is_a_row(tmp_path: Pa
     with Keeper(tmp_path / ".keeper") as keeper:
         crew = start_crew(keeper, [_spec(name) for name in ("a", "b", "c", "d")], tmp_path)
         orders = {"a": {}, "b": {"do": "die"}, "c": {"do": "nothing"}, "d": {"do": "half"}}
-        rows = {one["worker"]: one for one in crew.order("measure", orders, timeout_s=5.0)}
+        rows = {one["worker"]: one for one in crew.order("measure", orders, timeout_s=10.0)}
         crew.stop()
     assert rows["a"]["outcome"] == "ok"
     assert rows["a"]["begin_ns"] >= rows["a"]["scheduled_ns"]

@@ -262,10 +262,10 @@ def test_a_checkpoint_is_read_as_every_rank_saving_a_whole_snapshot(ledger: Ledg
 @pytest.mark.parametrize(
     ("name", "key"),
     [
-        ("r1.switch.util.before", "why.basis"),
-        ("r1.load.wall", "why.scenario"),
+        ("r1.switch.util.before", "why.claims"),
+        ("r1.load.wall", "why.claims"),
         ("r1.ckpt.size", "why.cell"),
-        ("r9.load.32B.gain", "why.scenario"),
+        ("r9.load.32B.gain", "why.claims"),
         ("cost.platform", "why.specification"),
         ("load_time_s", "why.unpublished"),
         ("r3.pool.c16.ttft_mean", "why.metric"),
