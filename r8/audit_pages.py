@@ -48,7 +48,7 @@ def _facts(report: Report, language: str) -> list[str]:
     facts = {
         "page.date": report.date,
         "page.platform": report.platform,
-        "page.topology": report.topology,
+        "page.topology": report.topology[language],
         "page.third_party": report.third_party[language],
         "page.reproduction": report.reproduction[language],
     }

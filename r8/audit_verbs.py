@@ -21,8 +21,6 @@ from r8.errors import (
     EXIT_REPRODUCED,
     UsageError,
 )
-from r8.evidence import UNFINISHED_SUFFIXES, find_runs
-from r8.evidence_manifest import MANIFEST
 from r8.gates import GATES, gate
 from r8.ledger_read import load_ledger
 from r8.ledger_reports import load_reports
@@ -67,8 +65,8 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
     verb = subparsers.add_parser("diff", help="runs against a report, or against other runs")
     verb.add_argument("runs", nargs="+", type=Path, metavar="RUN")
-    words = "a report such as R2, or run directories"
-    verb.add_argument("--against", required=True, metavar="R2|RUN", help=words)
+    words = "a report such as R2, or runs, or a folder of them; may be repeated"
+    verb.add_argument("--against", required=True, action="append", metavar="R2|RUN", help=words)
     verb.add_argument("--all", action="store_true", help="show figures R8 cannot measure as well")
     verb.add_argument("--json", action="store_true")
     _add_language(verb)
@@ -109,11 +107,12 @@ def _checklist(args: argparse.Namespace) -> int:
 
 def _diff(args: argparse.Namespace) -> int:
     ledger, reports = load_ledger(), load_reports()
-    session = open_session(runs_at(args.runs))
-    if args.against in ledger.reports():
-        rows = against_report(session, ledger, reports, args.against)
+    session = open_session(evidences(args.runs))
+    if len(args.against) == 1 and args.against[0] in ledger.reports():
+        rows = against_report(session, ledger, reports, args.against[0])
     else:
-        rows = against_runs(session, open_session(runs_at([_existing(args.against)])))
+        theirs = evidences([_existing(one) for one in args.against])
+        rows = against_runs(session, open_session(theirs))
     code = exit_code(row.verdict for row in rows if row.verdict is not None)
     if args.json:
         print(diff_json(rows, code), end="")
@@ -134,7 +133,7 @@ def _existing(text: str) -> Path:
 
 def _gate(args: argparse.Namespace) -> int:
     line = None if args.line_gbit is None else args.line_gbit * BYTES_PER_GBIT
-    runs = runs_at(args.runs)
+    runs = evidences(args.runs)
     session = open_session(newest(runs) if args.newest else runs)
     items = gate(args.gate, session, load_ledger(), load_reports(), line)
     code = gate_code(items)
@@ -164,22 +163,3 @@ def gate_code(items: Iterable[GateItem]) -> int:
         if outcome in outcomes:
             return code
     return EXIT_REPRODUCED if outcomes == {Outcome.REPRODUCED} else EXIT_NOTHING_COMPARABLE
-
-
-def runs_at(paths: Sequence[Path]) -> list[Evidence]:
-    """Finished runs at or below the paths; what holds none is a usage error, by name.
-
-    Raises:
-        UsageError: a path that is no run and holds none.
-        EvidenceError: a run that cannot be trusted.
-
-    """
-    for path in paths:
-        is_run = (path / MANIFEST).is_file() or path.name.endswith(UNFINISHED_SUFFIXES)
-        if not path.is_dir() or not (is_run or find_runs(path)):
-            raise UsageError(
-                "this is not a run, and no finished run lies below it",
-                where=str(path),
-                next_step="name a directory data/runs/<scenario>/<run_id>",
-            )
-    return evidences(paths)

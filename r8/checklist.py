@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from r8.audit import audit
 from r8.audit_finding import AuditAnswer
-from r8.ledger_words import say
+from r8.ledger_words import LANGUAGES, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,10 +114,8 @@ def _baseline(ledger: Ledger, reports: Reports, figures: list[Figure]) -> Check:
 
 
 def _platform(report: Report) -> Check:
-    parts = [report.platform, report.topology]
-    evidence = tuple(
-        Evidence(key="check.is", texts=dict.fromkeys(("en", "zh"), text)) for text in parts if text
-    )
+    parts = [dict.fromkeys(LANGUAGES, report.platform), report.topology]
+    evidence = tuple(Evidence(key="check.is", texts=texts) for texts in parts if texts["en"])
     status = (Status.NOT_PUBLISHED, Status.PARTLY, Status.STATED)[len(evidence)]
     return Check(name="platform", status=status, evidence=evidence)
 

@@ -35,7 +35,7 @@ from r8.forensics.explain import explain
 from r8.forensics_gate import refusals
 from r8.metrics import measure
 from r8.report_tables import finding_table, measurement_table, summary
-from r8.runs_verbs import RUNS_ROOT, add_reference, add_runs, evidences, references
+from r8.runs_verbs import RUNS_ROOT, add_reference, add_runs, evidences, one_evidence, references
 from r8.verdict import exit_code, headline, judge
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _judge(args: argparse.Namespace) -> int:
 
 
 def _certificate(args: argparse.Namespace) -> int:
-    evidence = read_run(args.run)
+    evidence = one_evidence(args.run)
     with connect_settled([evidence]) as connection:
         findings = certify(evidence.run, connection)
     refused = refusals(findings)

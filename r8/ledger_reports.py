@@ -34,7 +34,7 @@ class Report:
     report_id: str
     date: str
     platform: str
-    topology: str
+    topology: Mapping[str, str]  # language -> instances and how the array is reached
     pages: tuple[Page, ...]
     organisation: str  # the tester a third-party report names
     raw_data: str  # "published" when anybody can fetch the rows behind the figures

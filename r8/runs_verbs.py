@@ -8,8 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.evidence import find_runs, read_runs
+from r8.errors import UsageError
+from r8.evidence import UNFINISHED_SUFFIXES, find_runs, read_runs
 from r8.evidence_manifest import MANIFEST
+from r8.journal import RUN_FILE
 from r8.seal import BUNDLE, REFERENCE, RUNS, run_paths
 from r8.seal_archive import SUFFIXES, unpack
 
@@ -45,15 +47,44 @@ def evidences(paths: Sequence[Path]) -> list[Evidence]:
 
     Runs of a bundle are read by their own digests; whether the bundle is what its sealer signed is
     `r8 verify`.
+
+    Raises:
+        UsageError: a path that is no run and no bundle, and holds none.
+        EvidenceError: a run that cannot be trusted.
+
     """
     found: list[Path] = []
     for path in paths:
         if path.is_file() and path.name.endswith(SUFFIXES):
             found += run_paths(_unpacked(path), RUNS)
             continue
-        below = [] if (path / MANIFEST).is_file() else find_runs(path)
-        found += below or [path]
+        below = [path] if _is_run(path) else find_runs(path)
+        if not below:
+            raise UsageError(
+                "this is not a run, and no finished run lies below it",
+                where=str(path),
+                next_step="name a directory data/runs/<scenario>/<run_id>, or a sealed bundle",
+            )
+        found += below
     return read_runs(found)
+
+
+def one_evidence(path: Path) -> Evidence:
+    """The one run that is named, as `evidences`; several below a folder are too many."""
+    found = evidences([path])
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} runs lie below it",
+            where=str(path),
+            next_step=f"name one: {found[0].path}",
+        )
+    return found[0]
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a directory is a run or was to become one; reading it says if it can be trusted."""
+    begun = path.name.endswith(UNFINISHED_SUFFIXES) or (path / RUN_FILE).is_file()
+    return path.is_dir() and (begun or (path / MANIFEST).is_file())
 
 
 def references(named: Sequence[Path] | None, judged: Sequence[Evidence]) -> list[Evidence]:

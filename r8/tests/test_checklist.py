@@ -79,8 +79,8 @@ def test_a_named_tester_and_published_rows_are_stated() -> None:
 @pytest.mark.parametrize(
     ("changes", "check", "status"),
     [
-        ({"topology": ""}, "platform", Status.PARTLY),
-        ({"topology": "", "platform": ""}, "platform", Status.NOT_PUBLISHED),
+        ({"topology": {"en": "", "zh": ""}}, "platform", Status.PARTLY),
+        ({"topology": {"en": "", "zh": ""}, "platform": ""}, "platform", Status.NOT_PUBLISHED),
         ({"third_party": {"en": "", "zh": ""}}, "third_party", Status.NOT_PUBLISHED),
         ({"reproduction": {"en": "", "zh": ""}}, "material", Status.NOT_PUBLISHED),
     ],
@@ -111,3 +111,9 @@ def test_the_command_answers_and_refuses(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err.count("\n") == 1
     with pytest.raises(UsageError):
         checklist(LEDGER, REPORTS, "R99")
+
+
+def test_what_is_said_of_a_topology_has_both_languages() -> None:
+    for report in load_reports().reports.values():
+        assert bool(report.topology["en"]) == bool(report.topology["zh"])
+        assert report.topology["en"] == "" or report.topology["en"] != report.topology["zh"]

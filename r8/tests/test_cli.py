@@ -78,14 +78,32 @@ def test_nothing_that_is_printed_holds_a_colour_code(
         assert "\x1b" not in out + err
 
 
-def test_a_directory_that_is_no_run_is_one_line_and_exit_three(
+def test_what_is_no_run_is_one_line_and_exit_four(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("no run\n")
     for verb in ("judge", "report", "certificate", "metrics"):
-        code, out, err = out_of(capsys, verb, str(tmp_path))
-        assert (code, out) == (3, "")
-        assert "never finalised" in err
-        assert err.count("\n") == 1
+        for path in (note, tmp_path, tmp_path / "absent"):
+            code, out, err = out_of(capsys, verb, str(path))
+            assert (code, out) == (4, "")
+            assert "this is not a run" in err
+            assert err.count("\n") == 1
+
+
+def test_a_run_that_was_never_finalised_is_one_line_and_exit_three(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    partial, torn = tmp_path / "x.partial", tmp_path / "y"
+    for path in (partial, torn):
+        path.mkdir()
+    (torn / "run.json").write_text("{}")
+    for verb in ("judge", "report", "certificate", "metrics"):
+        for path in (partial, torn):
+            code, out, err = out_of(capsys, verb, str(path))
+            assert (code, out) == (3, "")
+            assert "never finalised" in err
+            assert err.count("\n") == 1
 
 
 def test_a_tampered_run_is_refused_by_name(

@@ -17,7 +17,7 @@ from r8.evidence import read_runs
 from r8.ledger_read import load_ledger
 from r8.ledger_reports import load_reports
 from r8.model import Answer, Basis, Outcome
-from r8.tests.cluster_runs import R1, R2, r2_blocks, told
+from r8.tests.cluster_runs import R1, R2, cluster_run, r2_blocks, told
 from r8.tests.judged_run import judged_run
 from r8.tests.run_factory import SyntheticRun
 from r8.verdict import exit_code
@@ -267,6 +267,19 @@ def test_what_is_no_run_is_one_line_and_exit_four(
         err = capsys.readouterr().err
         assert err.count("\n") == 1
         assert "this is not a run" in err
+
+
+def test_runs_are_held_against_several_others(
+    blocks: list[Evidence], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = [cluster_run(tmp_path, R2, "array", block, campaign_id="other") for block in range(2)]
+    words = [word for one in theirs for word in ("--against", str(one.path))]
+    ours = [str(one.path) for one in blocks if one.run.arm == "array"]
+    assert cli.main(["diff", *ours, *words, "--json"]) in {0, 1, 2, 3}
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"]
+    assert cli.main(["diff", ours[0], "--against", "R2", "--against", str(theirs[0].path)]) == 4
+    assert "neither a report" in capsys.readouterr().err
 
 
 def test_an_unfinished_run_is_refused_as_evidence(
