@@ -10,7 +10,7 @@ from r8.forensics.certificate import PASSING
 from r8.forensics.rules import RULES
 from r8.model import Answer
 from r8.tests.judged_run import Tables, findings
-from r8.tests.work_runs import change_work, loading_spec, work_run
+from r8.tests.work_runs import change_work, loading_spec, read_again, work_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from r8.tests.run_factory import SyntheticRun
 
 OF_ENGINES = {rule.rule_id for rule in RULES if rule.of_engine} | {"C7"}
+TOTAL = 33_554_432  # what the workers of a synthetic run load
 APPLY = ("C1", "C2", "C3", "C4", "C5", "C8", "C10", "Q1", "Q2", "Q3", "N1")
 
 
@@ -105,8 +106,6 @@ def test_a_rule_of_workers_says_no(
         (loading_spec(process_read_bytes=0), "C4"),
         (loading_spec(kv_mount_device="vda"), "C1"),
         (loading_spec(durable=False), "C2"),
-        # Read from the device again although it was to be warm, and seen as cached.
-        (loading_spec(warm_control_device_bytes=33_554_432), "N1"),
     ],
 )
 def test_a_loader_that_was_not_cold_is_refused(
@@ -115,12 +114,20 @@ def test_a_loader_that_was_not_cold_is_refused(
     assert findings(work_run(tmp_path, spec))[rule].answer not in PASSING
 
 
+def test_a_warm_load_that_balances_like_a_cold_one_refutes_the_control(tmp_path: Path) -> None:
+    def again(tables: Tables) -> None:
+        read_again(tables, TOTAL)
+
+    found = findings(work_run(tmp_path, loading_spec(), again))["N1"]
+    assert found.answer is Answer.REFUTED, found.arithmetic
+
+
 def test_a_page_cache_that_somebody_emptied_is_no_control(tmp_path: Path) -> None:
     def emptied(tables: Tables) -> None:
+        read_again(tables, TOTAL)
         for row in tables["residency"]:
             row["resident_bytes"] = 0
 
-    spec = loading_spec(warm_control_device_bytes=33_554_432)
-    found = findings(work_run(tmp_path, spec, emptied))["N1"]
+    found = findings(work_run(tmp_path, loading_spec(), emptied))["N1"]
     assert found.answer is Answer.UNKNOWN
     assert "nothing was warm" in found.arithmetic
