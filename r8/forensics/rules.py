@@ -194,7 +194,7 @@ RULES: tuple[Rule, ...] = (
         inputs="engine_log lines of kind trouble and alloc_failed, each instance, its whole life",
         threshold="no line of trouble; between two loads or stores at most "
         f"{trouble.REFUSALS_A_CHUNK} refused buffers a chunk of a session and rank (one is usual: "
-        "a full tier refuses, evicts and grants)",
+        "a full tier refuses, evicts and grants; a log without any is unknown)",
         checks=trouble.no_load_failed,
         of_kv=True,
         of_engine=True,

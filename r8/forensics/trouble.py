@@ -59,11 +59,17 @@ def _refusals(case: Case, instance: str) -> Check:
     expectation = case.run.expectation
     chunks = expectation.hit_tokens_per_session // expectation.chunk_tokens
     rows = case.rows(_REFUSED, instance=instance)
-    longest, line = rows[0] if rows else (0, None)
-    where = f" from line {line} on" if line is not None else ""
+    if not rows:
+        return missing(
+            f"{instance}: no refused buffer in the whole log",
+            "A tier that flushing has filled refuses before it evicts: either it was never full, "
+            "or the log, or the R8 that read it, leaves such lines out.",
+        )
+    longest, line = rows[0]
     limit = REFUSALS_A_CHUNK * chunks
     return Check(
-        arithmetic=f"{instance}: at most {longest} buffers refused in a row{where} <= {limit} "
+        arithmetic=f"{instance}: at most {longest} buffers refused in a row from line {line} on "
+        f"<= {limit} "
         f"({REFUSALS_A_CHUNK} x {chunks} chunks of a session)",
         held=longest <= limit,
         otherwise="The engine stood and waited for buffers of its DRAM tier.",

@@ -27,6 +27,8 @@ def log_lines(spec: SyntheticRun) -> Iterator[str]:
     for session in sessions:
         yield from _request(spec, "populate", session, 0)
     for session in sessions:
+        # A tier that is full refuses, evicts and grants.
+        yield f"{_HEAD} Failed to allocate memory block of size {spec.chunk_bytes} because {_TAIL}"
         yield from _request(spec, "flush", 100 + session, 0)
     yield from _request(spec, "rewarm", 200, 0)
     for session in sessions[: len(spec.ttft_s) - spec.failures]:

@@ -88,3 +88,14 @@ def test_e3_counts_each_rank_for_itself(tmp_path: Path) -> None:
 def test_e3_is_unknown_without_a_log(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(), edit_log=lambda _: ""))["E3"]
     assert found.answer is Answer.UNKNOWN
+
+
+def test_e3_is_unknown_where_no_tier_was_ever_full(tmp_path: Path) -> None:
+    """Also for a run whose log was read by an R8 that did not know these lines yet."""
+
+    def without(text: str) -> str:
+        return "\n".join(line for line in text.splitlines() if "Failed to alloc" not in line) + "\n"
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit_log=without))["E3"]
+    assert found.answer is Answer.UNKNOWN
+    assert "a: no refused buffer in the whole log" in found.arithmetic
