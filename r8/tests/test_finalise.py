@@ -55,7 +55,8 @@ def _has(partial: Path, name: str) -> bool:
 
 def test_the_engine_log_is_parsed_from_the_raw_server_log(partial: Path) -> None:
     kinds = read_run(finalise(partial, complete=True)).table("engine_log").column("kind")
-    assert set(kinds.to_pylist()) == {"lookup", "retrieved", "stored", "patch_loaded", "patch_read"}
+    wanted = {"lookup", "retrieved", "stored", "patch_loaded", "patch_read", "alloc_failed"}
+    assert set(kinds.to_pylist()) == wanted
 
 
 def test_units_meanings_and_schema_version_travel_in_the_parquet(partial: Path) -> None:
