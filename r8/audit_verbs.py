@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from r8.audit import audit
 from r8.audit_render import as_json, as_markdown, as_text
 from r8.checklist import as_markdown as checklist_markdown
 from r8.checklist import checklist
+from r8.console import print_json
 from r8.diff import against_report, against_runs
 from r8.diff_render import as_json as diff_json
 from r8.diff_render import table
@@ -60,6 +62,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
     verb = subparsers.add_parser("checklist", help="five checks of a report, from the ledger")
     verb.add_argument("report", metavar="REPORT", help="for example R2")
+    verb.add_argument("--json", action="store_true")
     _add_language(verb)
     verb.set_defaults(func=_checklist)
 
@@ -101,7 +104,10 @@ def _audit(args: argparse.Namespace) -> int:
 
 def _checklist(args: argparse.Namespace) -> int:
     checks = checklist(load_ledger(), load_reports(), args.report)
-    print(checklist_markdown(checks, args.report, args.lang), end="")
+    if args.json:
+        print_json([dataclasses.asdict(one) for one in checks])
+    else:
+        print(checklist_markdown(checks, args.report, args.lang), end="")
     return EXIT_REPRODUCED
 
 

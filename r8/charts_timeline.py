@@ -149,14 +149,17 @@ def _shade_phases(
 ) -> None:
     names = {"measure": "cold read", "warm": "warm read"}
     rows = session.connection.execute(_PHASES, {"run": run.run_id}).fetchall()
+    free = _LEFT  # where the next name may begin: bands can be narrower than their names
     for phase, begin_ns, end_ns in rows:
         begin, end = x(s_from_ns(begin_ns)), x(s_from_ns(end_ns))
         if phase not in names or end <= begin:
             continue
         drawing.rect(begin, _TOP - 20, end - begin, bottom - _TOP + 20, f"phase {phase}")
         words = say(names[phase])
-        if begin + _PHASE_NAME <= _RIGHT:
-            drawing.text(begin + 4, _TOP - 24, words, "phase-name")
+        if max(begin, free) + _PHASE_NAME <= _RIGHT:
+            at = max(begin + 4, free)
+            drawing.text(at, _TOP - 24, words, "phase-name")
+            free = at + _PHASE_NAME
         else:  # the band is at the edge: its name ends where the band ends
             drawing.text(end, _TOP - 24, words, "phase-name", "end")
 

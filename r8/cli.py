@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import json
-import math
 import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import duckdb
 
@@ -26,12 +24,12 @@ from r8 import (
 )
 from r8.audit import explain_rule, is_audit_rule
 from r8.claims import load_claims
-from r8.console import table
+from r8.console import print_json, table
 from r8.doors_map import door_map
 from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
 from r8.evidence import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
-from r8.forensics.explain import explain
+from r8.forensics.explain import explain, explained
 from r8.forensics_gate import refusals
 from r8.metrics import measure
 from r8.report_tables import finding_table, measurement_table, summary
@@ -140,6 +138,7 @@ def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser])
 
     verb = verbs.add_parser("explain", help="what a rule is for, reads, and allows")
     verb.add_argument("rule", metavar="RULE", help="for example C4, or A1 of the audit")
+    verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_explain)
 
     verb = verbs.add_parser("metrics", help="every metric, as the shared SQL gives it")
@@ -184,7 +183,7 @@ def _judge(args: argparse.Namespace) -> int:
     code = exit_code(verdicts)
     if args.json:
         rows = [dataclasses.asdict(verdict) for verdict in verdicts]
-        _print_json({"exit_code": code, "verdicts": rows})
+        print_json({"exit_code": code, "verdicts": rows})
     else:
         print(summary(runs, verdicts))
         print(f"{headline(verdicts)}; exit code {code}")
@@ -197,7 +196,7 @@ def _certificate(args: argparse.Namespace) -> int:
         findings = certify(evidence.run, connection)
     refused = refusals(findings)
     if args.json:
-        _print_json([dataclasses.asdict(one) for one in findings])
+        print_json([dataclasses.asdict(one) for one in findings])
     else:
         print(finding_table(findings))
         print(f"{evidence.run.run_id}: {len(refused)} rules refuse this run")
@@ -205,15 +204,21 @@ def _certificate(args: argparse.Namespace) -> int:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    words = explain_rule if is_audit_rule(args.rule) else explain
-    print(words(args.rule), end="")
+    of_audit = is_audit_rule(args.rule)
+    if args.json:
+        facts = (
+            {"rule_id": args.rule.upper(), "text": explain_rule(args.rule)} if of_audit else None
+        )
+        print_json(facts or explained(args.rule))
+    else:
+        print((explain_rule if of_audit else explain)(args.rule), end="")
     return 0
 
 
 def _metrics(args: argparse.Namespace) -> int:
     found = measure(evidences(args.runs))
     if args.json:
-        _print_json([dataclasses.asdict(one) for one in found])
+        print_json([dataclasses.asdict(one) for one in found])
         return 0
     print(measurement_table(found))
     return 0
@@ -223,7 +228,7 @@ def _runs(args: argparse.Namespace) -> int:
     rows = [_run_row(path) for path in find_runs(args.root)]
     headers = ["run", "scenario", "block", "arm", "level", "basis", "state", "path"]
     if args.json:
-        _print_json([dict(zip(headers, row, strict=True)) for row in rows])
+        print_json([dict(zip(headers, row, strict=True)) for row in rows])
     elif rows:
         print(table(rows, headers))
     else:
@@ -240,16 +245,3 @@ def _run_row(path: Path) -> list[str]:
     level = f"c{run.concurrency}"
     cells = [run.run_id, run.scenario, str(run.block), run.arm, level, str(run.basis)]
     return [*cells, state, str(path)]
-
-
-def _print_json(value: Any) -> None:
-    # Infinity is no JSON: a percentile that a failed request made infinite is written as text.
-    print(json.dumps(_plain(value), indent=1, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

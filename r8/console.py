@@ -1,8 +1,13 @@
-"""One style for every table on a terminal: tabulate's plain one, never wider than the terminal."""
+"""What a verb prints: one style for every table, and the same facts as JSON for machines.
+
+Nothing here is coloured, on a terminal or elsewhere, so NO_COLOR has nothing to turn off.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import math
+from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
@@ -27,3 +32,16 @@ def table(
         disable_numparse=True,
         maxcolwidths=None if widths is None else list(widths),
     )
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output; an infinite number is text, for JSON has none."""
+    print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

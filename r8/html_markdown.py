@@ -21,7 +21,7 @@ _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CODE = re.compile(r"`(.+?)`")
 _CELL = re.compile(r"(?<!\\)\|")
 _RULE_LINE = re.compile(r"\|[-|: ]+\|")
-_NUMBER = re.compile(r"[-+]?\d[\d.e+-]*( \[.+\])?|>= .+|-")
+_NUMBER = re.compile(r"[-+]?\d[\d.e+-]*( \[.+\])?|>= .+|-|inf")
 # A sign beside the colour: grey paper and colour-blind eyes tell outcomes apart as well.
 _SIGNS = {
     "REPRODUCED": ("good", "\u2713"),
@@ -39,7 +39,7 @@ _SIGNS = {
 }
 # A column of more characters is given room; one of sentences gets rows of its own when there are
 # many columns beside it.
-_WIDE_CHARS, _SENTENCE_CHARS, _MANY_COLUMNS = 44, 70, 6
+_SHORT_CHARS, _WIDE_CHARS, _SENTENCE_CHARS, _MANY_COLUMNS = 14, 44, 70, 6
 _OUTCOMES = {str(one) for one in Outcome}
 
 
@@ -117,11 +117,18 @@ def _table(lines: list[str], language: str) -> str:
     rows = [_cells(line) for line in lines[1:] if not _RULE_LINE.fullmatch(line.strip())]
     head = "".join(f'<th scope="col">{inline(one, language)}</th>' for one in headers)
     longest = [max((len(row[n]) for row in rows), default=0) for n in range(len(headers))]
+    styles = [_column_style([row[n] for row in rows], longest[n]) for n in range(len(headers))]
     if len(headers) > _MANY_COLUMNS and longest[-1] > _SENTENCE_CHARS:
-        return _with_sentences(headers, rows, language)
-    wide = [chars > _WIDE_CHARS for chars in longest]
-    shown = "".join(f"<tr>{_row(row, wide, language)}</tr>" for row in rows)
+        return _with_sentences(headers, rows, styles, language)
+    shown = "".join(f"<tr>{_row(row, styles, language)}</tr>" for row in rows)
     return _framed(f"<table><thead><tr>{head}</tr></thead><tbody>{shown}</tbody></table>", language)
+
+
+def _column_style(cells: Sequence[str], longest: int) -> str:
+    """One style a column: numbers stand under each other only where all of it is numbers."""
+    numbers = all(_NUMBER.fullmatch(one) for one in cells)
+    kinds = [("num", numbers), ("wide", longest > _WIDE_CHARS), ("short", longest <= _SHORT_CHARS)]
+    return " ".join(name for name, on in kinds if on)
 
 
 def _framed(table: str, language: str) -> str:
@@ -129,7 +136,9 @@ def _framed(table: str, language: str) -> str:
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">{table}</div>'
 
 
-def _with_sentences(headers: Sequence[str], rows: Sequence[Sequence[str]], language: str) -> str:
+def _with_sentences(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], language: str
+) -> str:
     """A table whose last column holds sentences: each stands in a row of its own, full width.
 
     On a phone every row becomes a card, its cells named by the column they are of.
@@ -138,7 +147,8 @@ def _with_sentences(headers: Sequence[str], rows: Sequence[Sequence[str]], langu
     head = "".join(f'<th scope="col">{one}</th>' for one in names[:-1])
     shown = []
     for row in rows:
-        cells = [_cell(cell, wide=False, language=language) for cell in row[:-1]]
+        kept = [" ".join(s for s in style.split() if s != "wide") for style in styles[:-1]]
+        cells = [_cell(cell, one, language) for cell, one in zip(row[:-1], kept, strict=True)]
         labels = [re.sub(r"<[^>]+>", "", one) for one in names]
         named = "".join(
             cell.replace("<td", f'<td data-label="{escape(label)}"', 1)
@@ -151,24 +161,20 @@ def _with_sentences(headers: Sequence[str], rows: Sequence[Sequence[str]], langu
     return _framed(f'<table class="cards">{table}</table>', language)
 
 
-def _row(cells: Sequence[str], wide: Sequence[bool], language: str) -> str:
-    return "".join(
-        _cell(cell, wide=is_wide, language=language)
-        for cell, is_wide in zip(cells, wide, strict=True)
-    )
+def _row(cells: Sequence[str], styles: Sequence[str], language: str) -> str:
+    return "".join(_cell(cell, style, language) for cell, style in zip(cells, styles, strict=True))
 
 
-def _cell(text: str, *, wide: bool, language: str) -> str:
+def _cell(text: str, style: str, language: str) -> str:
     plain = text.strip("*")
     if plain in _SIGNS:
-        style, sign = _SIGNS[plain]
+        mark, sign = _SIGNS[plain]
         words = translated(plain, language) or plain
         if plain in _OUTCOMES:
             code = "" if language == "en" else f' <span lang="en">{plain}</span>'
             words += code
         return (
-            f'<td><span class="badge {style}"><i aria-hidden="true">{sign}</i> {words}</span></td>'
+            f'<td><span class="badge {mark}"><i aria-hidden="true">{sign}</i> {words}</span></td>'
         )
-    kinds = [name for name, on in (("num", _NUMBER.fullmatch(text)), ("wide", wide)) if on]
-    style = f' class="{" ".join(kinds)}"' if kinds else ""
-    return f"<td{style}>{inline(text, language)}</td>"
+    kind = f' class="{style}"' if style else ""
+    return f"<td{kind}>{inline(text, language)}</td>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,19 +26,26 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
         nargs="+",
         help="a <run_id>.partial directory, or a folder with some below it",
     )
+    verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_recover)
 
 
 def _recover(args: argparse.Namespace) -> int:
     """Recover each directory; one that cannot be recovered does not stop the others."""
-    exit_code = 0
+    exit_code, rows = 0, []
     for directory in args.directories:
         for partial in unfinished(directory):
             try:
-                print(f"recovered {recover(partial)} (incomplete)")
+                final = recover(partial)
+                rows.append({"partial": str(partial), "recovered": str(final), "error": None})
+                if not args.json:
+                    print(f"recovered {final} (incomplete)")
             except R8Error as error:
+                rows.append({"partial": str(partial), "recovered": None, "error": str(error)})
                 print(f"r8 recover: {error}", file=sys.stderr)
                 exit_code = exit_code or error.exit_code
+    if args.json:
+        print(json.dumps({"exit_code": exit_code, "runs": rows}, indent=1))
     return exit_code
 
 

@@ -59,6 +59,7 @@ def report(
 
 def report_text(session: Session, verdicts: Sequence[Verdict]) -> str:
     """The same, over a session that is open and verdicts that are passed."""
+    verdicts, elsewhere = asked(session, verdicts)
     sections = [
         _head(session, verdicts),
         "## Verdicts\n\n" + verdict_table(verdicts),
@@ -72,11 +73,28 @@ def report_text(session: Session, verdicts: Sequence[Verdict]) -> str:
         _certificate(session),
         "## Calibration\n\n" + calibration_table(session),
         _environment(session.runs),
-        _not_measured(session, verdicts),
+        _not_measured(session, verdicts, elsewhere),
         "## Rows behind the tables\n\nUnrounded, as `data/queries/metrics.sql` gives them; "
         "`r8 metrics RUN` prints all.\n\n" + raw_metric_table(session),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def asked(
+    session: Session, verdicts: Sequence[Verdict]
+) -> tuple[tuple[Verdict, ...], tuple[Verdict, ...]]:
+    """Verdicts on claims of these runs' scenarios, judged ones first; and all others.
+
+    A claim of another scenario that these runs could speak to all the same stays with the first.
+    """
+    scenarios = {run.scenario for run in session.runs}
+    elsewhere = tuple(
+        one
+        for one in verdicts
+        if one.claim.scenario not in scenarios and one.outcome is Outcome.NOT_MEASURED
+    )
+    here = [one for one in verdicts if one not in elsewhere]
+    return tuple(sorted(here, key=lambda one: one.outcome in UNJUDGED)), elsewhere
 
 
 def _head(session: Session, verdicts: Sequence[Verdict]) -> str:
@@ -237,7 +255,9 @@ def _environment(runs: Sequence[Run]) -> str:
     return "## Environment\n\n" + markdown(cells, ["what", "which", "value"])
 
 
-def _not_measured(session: Session, verdicts: Sequence[Verdict]) -> str:
+def _not_measured(
+    session: Session, verdicts: Sequence[Verdict], elsewhere: Sequence[Verdict]
+) -> str:
     lines = [
         f"* Claim `{verdict.claim.claim_id}` ({verdict.claim.as_printed}): {verdict.outcome}, "
         f"{verdict.reason}."
@@ -255,4 +275,9 @@ def _not_measured(session: Session, verdicts: Sequence[Verdict]) -> str:
         f"* `{name}`: {reason}. Runs: {', '.join(run_ids)}."
         for (name, reason), run_ids in absent.items()
     ]
+    if elsewhere:
+        names = ", ".join(sorted({one.claim.scenario for one in elsewhere}))
+        lines.append(
+            f"* {len(elsewhere)} claims of other scenarios were not asked of these runs: {names}."
+        )
     return "## Not measured, and why\n\n" + ("\n".join(lines) or "Nothing.")

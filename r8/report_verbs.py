@@ -9,7 +9,7 @@ from r8.claims import load_claims
 from r8.errors import UsageError
 from r8.html import page
 from r8.html_words import LANGUAGES
-from r8.report import report_text
+from r8.report import asked, report_text
 from r8.report_pages import with_pages
 from r8.runs_verbs import add_reference, add_runs, evidences, references
 from r8.verdict import judge_session
@@ -46,7 +46,7 @@ def twins(
     reference = open_session(reference_runs) if reference_runs else None
     verdicts = judge_session(session, claims, reference)
     text = with_pages(report_text(session, verdicts), session, claims)
-    return text, page(text, session, verdicts, first=language)
+    return text, page(text, session, asked(session, verdicts)[0], first=language)
 
 
 def _report(args: argparse.Namespace) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from r8.console import print_json
 from r8.report_tables import summary
 from r8.runs_verbs import add_runs, evidences
 from r8.verdict import exit_code, headline
@@ -25,14 +27,20 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.add_argument(
         "--against", nargs="+", type=Path, required=True, metavar="RUN", help="the round before"
     )
+    verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_rounds)
 
 
 def _rounds(args: argparse.Namespace) -> int:
     second = evidences(args.runs)
     verdicts = compare_rounds(evidences(args.against), second)
-    print(table(second, verdicts))
-    return exit_code(verdicts)
+    code = exit_code(verdicts)
+    if args.json:
+        rows = [dataclasses.asdict(one) for one in verdicts]
+        print_json({"exit_code": code, "spread": spread(verdicts), "verdicts": rows})
+    else:
+        print(table(second, verdicts))
+    return code
 
 
 def table(second: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:

@@ -48,6 +48,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
     verb = subparsers.add_parser("keygen", help="a new Ed25519 key pair: FILE and FILE.pub")
     verb.add_argument("file", type=Path, metavar="FILE")
+    verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_keygen)
 
 
@@ -104,5 +105,8 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _keygen(args: argparse.Namespace) -> int:
     public = keys.make_ed25519(args.file)
-    print(f"private key {args.file} (keep it), public key {public} (give it away)")
+    if args.json:
+        print(json.dumps({"private": str(args.file), "public": str(public)}))
+    else:
+        print(f"private key {args.file} (keep it), public key {public} (give it away)")
     return 0

@@ -9,6 +9,7 @@ from r8.forensics.rules import RULES
 
 WIDTH = 88
 INDENT = 11
+_PARTS = ("why", "reads", "threshold", "scope", "answers")
 ANSWERS = (
     "held; refuted (by number); unknown (evidence is missing), which is INVALID for every claim "
     "that needs the rule, never a pass; not applicable, where the run's own plan gives the rule no "
@@ -23,6 +24,18 @@ def explain(rule_id: str) -> str:
         UsageError: no rule has this id.
 
     """
+    facts = explained(rule_id)
+    lines = [_paragraph(name.capitalize(), facts[name]) for name in _PARTS]
+    return "\n".join([f"{facts['rule_id']}  {facts['title']}", "", *lines]) + "\n"
+
+
+def explained(rule_id: str) -> dict[str, str]:
+    """The same as fields: rule_id, title, why, reads, threshold, scope, answers.
+
+    Raises:
+        UsageError: no rule has this id.
+
+    """
     for rule in RULES:
         if rule.rule_id == rule_id.upper():
             scope = (
@@ -31,15 +44,15 @@ def explain(rule_id: str) -> str:
                 if rule.of_block
                 else "It must hold in every run a verdict rests on."
             )
-            parts = {
-                "Why": rule.reason,
-                "Reads": rule.inputs,
-                "Threshold": rule.threshold,
-                "Scope": scope,
-                "Answers": ANSWERS,
+            return {
+                "rule_id": rule.rule_id,
+                "title": rule.title,
+                "why": rule.reason,
+                "reads": rule.inputs,
+                "threshold": rule.threshold,
+                "scope": scope,
+                "answers": ANSWERS,
             }
-            lines = [_paragraph(name, text) for name, text in parts.items()]
-            return "\n".join([f"{rule.rule_id}  {rule.title}", "", *lines]) + "\n"
     known = ", ".join(rule.rule_id for rule in RULES)
     raise UsageError(f"no rule {rule_id!r}", where="r8 explain", next_step=f"choose one of {known}")
 

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
+from r8.console import table
 from r8.errors import EXIT_USAGE
 from r8.lab import keeper, status
 from r8.lab.instruments import CHECKOUT
@@ -41,6 +40,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
     verb = subparsers.add_parser("clean", help="stop and unmount what a killed campaign left")
     verb.add_argument("--runs-root", type=Path, default=RUNS_ROOT)
+    verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_clean)
 
 
@@ -60,8 +60,8 @@ def _preflight(args: argparse.Namespace) -> int:
         ]
         print(json.dumps(rows, indent=1))
     else:
-        table = [[one.name, _word(one), one.saw, one.next_step or one.warning] for one in checks]
-        print(tabulate(table, headers=["what", "ready", "saw", "type next"], maxcolwidths=60))
+        cells = [[one.name, _word(one), one.saw, one.next_step or one.warning] for one in checks]
+        print(table(cells, ["what", "ready", "saw", "type next"], widths=[60] * 4))
     return 0 if all(one.ok for one in checks) else EXIT_USAGE
 
 
@@ -85,7 +85,8 @@ def _status(args: argparse.Namespace) -> int:
         return 0
     for folder, matrix in begun:
         print(status.text(folder, matrix), end="\n\n")
-    print(tabulate(rows, headers="keys") if rows else f"no runs under {args.runs_root}")
+    shown = table([list(one.values()) for one in rows], list(rows[0])) if rows else None
+    print(shown or f"no runs under {args.runs_root}")
     for one in left:
         print(f"left behind: {one} -> r8 clean")
     return 0
@@ -107,6 +108,10 @@ def _place(path: Path) -> dict[str, str]:
 
 
 def _clean(args: argparse.Namespace) -> int:
-    for one in keeper.clean(args.runs_root / ".keeper"):
-        print(f"undone: {one}")
+    undone = [str(one) for one in keeper.clean(args.runs_root / ".keeper")]
+    print(
+        json.dumps({"undone": undone})
+        if args.json
+        else "\n".join(f"undone: {one}" for one in undone)
+    )
     return 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
+from r8.console import table
 from r8.lab.matrix import SUFFIX, cell_states, eta_s, read_matrix
 
 if TYPE_CHECKING:
@@ -43,12 +42,12 @@ def text(folder: Path, matrix: Matrix) -> str:
     rows: dict[str, dict[int, str]] = {}
     for one in states:
         rows.setdefault(one.place.rpartition("-")[0], {})[_level(one)] = _mark(one)
-    table = [[name, *(marks.get(level, "") for level in levels)] for name, marks in rows.items()]
+    cells = [[name, *(marks.get(level, "") for level in levels)] for name, marks in rows.items()]
     counts = ", ".join(
         f"{number} {word}" for word in MARKS if (number := sum(one.state == word for one in states))
     )
     head = f"{matrix.campaign_id} ({matrix.scenario}, {matrix.site}): {counts}"
-    shown = tabulate(table, headers=["block and arm", *(f"c{level}" for level in levels)])
+    shown = table(cells, ["block and arm", *(f"c{level}" for level in levels)])
     return f"{head}\n{shown}{_next(matrix, states)}"
 
 

@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "verify": JUDGE_READS | {"verdict", "seal"},
     "console": RECORDS,
     "doors": EVIDENCE,
-    "lab": EVIDENCE - {"database"},
+    "lab": (EVIDENCE - {"database"}) | {"console"},
 }
 DOORS = {"cli", "__main__", "scenarios", "doors_map"}
 

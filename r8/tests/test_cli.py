@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from r8 import cli
 from r8.tests.judged_run import judged_run
-from r8.tests.run_factory import SyntheticRun
+from r8.tests.run_factory import SyntheticRun, build_partial, build_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -246,3 +247,48 @@ def test_python_m_r8_is_the_command() -> None:
         check=True,
     )
     assert done.stdout.startswith("C1  ")
+
+
+# `report` writes pages for people; `patch` has four verbs of its own, with --json each.
+WITHOUT_JSON = {"report", "patch"}
+
+
+def test_every_verb_has_json_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    verbs = re.findall(r"^  ([a-z]+) +\S", capsys.readouterr().out, flags=re.MULTILINE)
+    assert {"judge", "explain", "recover", "rounds", "status", "clean", "checklist"} <= {*verbs}
+    for verb in {*verbs} - WITHOUT_JSON:
+        with pytest.raises(SystemExit):
+            cli.main([verb, "--help"])
+        assert "--json" in capsys.readouterr().out, verb
+
+
+@pytest.mark.parametrize("rule", ["C4", "a1"])
+def test_a_rule_is_explained_to_a_machine(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", rule, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rule_id"] == rule.upper()
+
+
+def test_recover_tells_a_machine_what_it_sealed_and_what_it_could_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partial = build_partial(tmp_path, SyntheticRun())
+    broken = build_partial(tmp_path, SyntheticRun(block=1))
+    (broken / "run.json").write_text("{")
+    assert cli.main(["recover", str(tmp_path), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["exit_code"] == 3
+    sealed = {row["partial"]: row["recovered"] for row in found["runs"]}
+    assert sealed == {str(partial): str(partial.with_suffix("")), str(broken): None}
+
+
+def test_what_is_printed_has_no_colour_whatever_the_environment_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    run = build_run(tmp_path, SyntheticRun())
+    for verb in (["certificate", str(run)], ["metrics", str(run)], ["runs", str(tmp_path)]):
+        cli.main(verb)
+    assert "\x1b" not in capsys.readouterr().out

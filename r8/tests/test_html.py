@@ -246,7 +246,7 @@ def test_words_from_a_run_cannot_become_markup() -> None:
 
 def test_a_bar_inside_a_cell_stays_in_its_cell() -> None:
     html = body([r"| a | b |", "|---|---|", r"| x\|y | 1 |"], "en")
-    assert "<td>x|y</td>" in html
+    assert ">x|y</td>" in html
 
 
 @pytest.mark.parametrize(
@@ -261,3 +261,14 @@ def test_a_scale_keeps_what_lies_outside_on_its_edge() -> None:
     assert [scale(0.5), scale(10), scale(1e9)] == pytest.approx([0, 100, 200])
     assert Scale(low=0, high=0, begin=0, end=10)(0) == 5
     assert Scale(low=0.8, high=1.3, begin=0, end=1, log=True).ticks()
+
+
+def test_a_column_is_set_right_only_when_all_of_it_is_numbers() -> None:
+    html = body(["| a | b |", "|---|---|", "| 1.5 | 7 |", "| about 5 | inf |"], "en")
+    assert '<td class="short">1.5</td>' in html
+    assert '<td class="num short">inf</td>' in html
+
+
+def test_words_between_two_texts_are_not_taken_for_a_fraction() -> None:
+    assert translated("15 of 16", "zh") == "15 / 16"
+    assert translated("a share of the whole", "zh") is None

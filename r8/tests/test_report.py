@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -173,3 +174,23 @@ def test_the_terminal_summary_shows_judged_claims_first(runs: list[Evidence]) ->
 def test_a_bar_inside_a_cell_does_not_break_the_table() -> None:
     assert r"a\|b" in markdown([["a|b", None]], ["x", "y"])
     assert number(None) == "-"
+
+
+def test_claims_of_other_scenarios_are_counted_and_do_not_drown_these(tmp_path: Path) -> None:
+    runs = campaign(tmp_path)
+    text = report(runs, load_claims())
+    table = text.partition("## Verdicts")[2].partition("## ")[0]
+    assert "r1.patch.ttft.gain" in table
+    assert "r2.c8" not in table
+    last = text.partition("## Not measured, and why")[2].partition("## ")[0]
+    assert "claims of other scenarios were not asked of these runs: " in last
+    assert "r2-cold-recovery" in last
+
+
+def test_what_was_judged_stands_before_what_was_not(tmp_path: Path) -> None:
+    text = report(campaign(tmp_path), load_claims("r1-parallel-read"))
+    table = text.partition("## Verdicts")[2].partition("## ")[0]
+    outcomes = re.findall(r"\*\*([A-Z_]+)\*\*", table)
+    unjudged = [one in {"NOT_COMPARABLE", "NOT_MEASURED"} for one in outcomes]
+    assert True in unjudged
+    assert unjudged == sorted(unjudged)
