@@ -271,4 +271,4 @@ def test_a_column_is_set_right_only_when_all_of_it_is_numbers() -> None:
 
 def test_words_between_two_texts_are_not_taken_for_a_fraction() -> None:
     assert translated("15 of 16", "zh") == "15 / 16"
-    assert translated("a share of the whole", "zh") is None
+    assert translated("a share of the bytes", "zh") is None
