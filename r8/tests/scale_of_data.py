@@ -138,7 +138,8 @@ def views_over_csv(folder: Path) -> str:
     """The wide tables as views over one CSV file each."""
     return "".join(
         f"CREATE OR REPLACE VIEW {name} AS FROM read_csv('{folder}/{name}.csv', "
-        f"header = true, columns = {{run_id: 'VARCHAR', {_columns(name, text=True)}}});"
+        f"header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
+        f"columns = {{run_id: 'VARCHAR', {_columns(name, text=True)}}});"
         for name in WIDE_TABLES
     )
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ARMS, LEVELS = ("patched", "unpatched"), (8, 16, 32)
+# One level: claims on R1 are of one, and refuse to be judged over several.
+ARMS, LEVEL = ("patched", "unpatched"), 16
 # Requests of a run beside those of its sessions, which are populated, flushed, measured and warmed.
 _PHASES_OF_A_SESSION = 4
 # fmt: off
@@ -74,18 +75,17 @@ class Scale:
 
 
 def specs(scale: Scale) -> Iterator[SyntheticRun]:
-    """The runs of the session: arms and levels block by block."""
-    cells = [(arm, level) for level in LEVELS for arm in ARMS]
+    """The runs of the session: arms block by block."""
     chance = np.random.default_rng(8)
     for number in range(scale.runs):
-        block, place = divmod(number, len(cells))
-        arm, level = cells[place]
+        block, place = divmod(number, len(ARMS))
+        arm = ARMS[place]
         slow = 1.0 if arm == "patched" else 4.0
         ttft_s = tuple(float(one) for one in slow * chance.gamma(9.0, 1.0, scale.sessions))
         yield SyntheticRun(
             campaign_id="simulated",
             arm=arm,
-            concurrency=level,
+            concurrency=LEVEL,
             block=block,
             order=place,
             ttft_s=ttft_s,
