@@ -184,23 +184,32 @@ class Reference:
             for name in ("prompt_tokens", "completion_tokens"):
                 if type(counts[name]) is not int or not 0 <= counts[name] < 2**63:
                     raise ValueError(name)
-        choices = message.get("choices") or []
-        if not isinstance(choices, list):
-            raise TypeError("choices")
+        choices = _a(list, message.get("choices"))
+        _a(str, message.get("id"))
         if not choices:
             return ("usage" if counts is not None else "empty"), ""
         (choice,) = choices
-        ids = choice.get("token_ids") or []
-        if not all(type(one) is int for one in ids):
+        ids = _a(list, choice.get("token_ids"))
+        if not all(type(one) is int and 0 <= one < 2**63 for one in ids):
             raise TypeError("ids")
+        _a(str, choice.get("finish_reason"))
         if self.endpoint == "completions":
-            text = choice.get("text") or ""
-            return ("content" if text or ids else "empty"), text + ""
-        delta = choice.get("delta") or {}
-        answer = (delta.get("content") or "") + ""
-        thought = (delta.get("reasoning_content") or delta.get("reasoning") or "") + ""
+            text = _a(str, choice.get("text"))
+            return ("content" if text or ids else "empty"), text
+        delta = _a(dict, choice.get("delta"))
+        answer = _a(str, delta.get("content"))
+        thought = _a(str, delta.get("reasoning_content")) or _a(str, delta.get("reasoning"))
         if answer:
             return "content", thought + answer
         if thought:
             return "reasoning", thought
         return ("role" if delta.get("role") else "empty"), ""
+
+
+def _a(kind: type, value: Any) -> Any:
+    """`value`, an empty one for null; an empty value of another kind is damage like any other."""
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise TypeError(kind)
+    return value
