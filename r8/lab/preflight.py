@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
 from r8.lab.check import Check
+from r8.lab.patch_series import read_series
 from r8.lab.preflight_plan import plan_checks
 from r8.lab.preflight_site import device_checks, engine_checks, host_checks
 from r8.lab.preflight_work import memory_needed, work_checks
@@ -58,6 +59,7 @@ def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Check]
     checks = [*_ports(site, plan), *_sockets(site, plan)]
     checks += [*plan_checks(site, plan), _runs_root(site, runs_root)]
     if site.rehearsal is not None:
+        checks += _versions(site.rehearsal.lmcache)
         checks += _rehearsal(site.rehearsal.memory_bytes)
     else:
         checks += [*host_checks(site), *engine_checks(site)]
@@ -147,6 +149,19 @@ def _runs_root(site: Site, runs_root: Path) -> Check:
         saw=f"{base}: {free} bytes free, {'writable' if writable else 'not writable'}",
         next_step="" if ok else f"free {RUNS_FREE_BYTES} bytes there or give --runs-root",
     )
+
+
+def _versions(wanted: tuple[str, ...]) -> Iterator[Check]:
+    """Whether the patch series knows each LMCache; asked before an environment is built."""
+    known = {one for entry in read_series().entries for one in entry.versions}
+    for version in wanted:
+        ok = version in known
+        yield Check(
+            name=f"LMCache {version}",
+            ok=ok,
+            saw="the patch series knows it" if ok else "no entry of patches/*/series.toml",
+            next_step="" if ok else f"name one of {', '.join(sorted(known))} in rehearsal.lmcache",
+        )
 
 
 def _rehearsal(needed: int) -> Iterator[Check]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from r8.lab.campaign import Campaign
     from r8.lab.plan import Place
-    from r8.lab.site import LoadedSite
     from r8.lab.work import WorkCampaign
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -74,6 +73,7 @@ class Session:
 
 
 SESSIONS = pytest.StashKey[dict[str, Session]]()  # by scenario
+REFUSED = pytest.StashKey[R8Error]()  # what was wrong while tests were collected
 ROUNDS = pytest.StashKey[dict[str, "list[Round] | Unfit"]]()  # by scenario
 
 
@@ -99,22 +99,21 @@ def _stop(error: R8Error) -> None:
     pytest.exit(f"{type(error).__name__}: {error}", returncode=error.exit_code)
 
 
-def _loaded(config: pytest.Config) -> LoadedSite:
-    try:
-        return load_site(config.getoption("--site"))
-    except R8Error as error:
-        _stop(error)
-        raise
+def _planned(config: pytest.Config, scenario: str) -> list[Round] | Unfit:
+    """The campaigns of this invocation: one, or as many as rounds were asked for."""
+    if scenario not in config.stash[ROUNDS]:
+        loaded = load_site(config.getoption("--site"))
+        config.stash[ROUNDS][scenario] = planned(config, loaded, scenario)
+    return config.stash[ROUNDS][scenario]
 
 
 def _rounds(config: pytest.Config, scenario: str) -> list[Round] | Unfit:
-    """The campaigns of this invocation: one, or as many as rounds were asked for."""
-    if scenario not in config.stash[ROUNDS]:
-        try:
-            config.stash[ROUNDS][scenario] = planned(config, _loaded(config), scenario)
-        except R8Error as error:
-            _stop(error)
-    return config.stash[ROUNDS][scenario]
+    """The same after collection, where an error ends the session."""
+    try:
+        return _planned(config, scenario)
+    except R8Error as error:
+        _stop(error)
+        raise
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -122,7 +121,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" not in metafunc.fixturenames:
         return
     config, scenario = metafunc.config, metafunc.module.SCENARIO
-    rounds = _rounds(config, scenario)
+    try:
+        rounds = _planned(config, scenario)
+    except R8Error as error:
+        # pytest makes an error of an exit inside collection: it is told right after.
+        config.stash[REFUSED] = error
+        metafunc.parametrize("place", [0], indirect=True, ids=["refused"])
+        return
     if isinstance(rounds, Unfit):
         mark = pytest.mark.skip(reason=rounds.reason)
         metafunc.parametrize("place", [pytest.param(0, marks=mark)], indirect=True, ids=["unfit"])
@@ -144,6 +149,8 @@ def _selected(items: list[pytest.Item]) -> list[str]:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Stop where nothing that was asked for can be run: a skipped session is no success."""
     config, selected = session.config, _selected(session.items)
+    if REFUSED in config.stash:
+        _stop(config.stash[REFUSED])
     plans = [_rounds(config, scenario) for scenario in selected]
     reasons = [plan.reason for plan in plans if isinstance(plan, Unfit)]
     if plans and len(reasons) == len(plans):

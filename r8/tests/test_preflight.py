@@ -101,6 +101,17 @@ def test_a_scenario_the_site_does_not_have_is_named(tmp_path: Path) -> None:
         require_ready(load_site(REHEARSAL), "r9-unknown", tmp_path)
 
 
+def test_an_lmcache_the_patch_series_does_not_know_is_named_before_anything_is_built(
+    tmp_path: Path,
+) -> None:
+    loaded = load_site(REHEARSAL)
+    assert loaded.site.rehearsal is not None
+    rehearsal = msgspec.structs.replace(loaded.site.rehearsal, lmcache=("0.9.9", "0.5.6"))
+    failed = _failed(_changed(loaded, rehearsal=rehearsal), tmp_path)
+    assert "series.toml" in failed["LMCache 0.9.9"]
+    assert "LMCache 0.5.6" not in failed
+
+
 def test_dropping_caches_without_the_right_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,35 @@ def test_an_error_of_r8_is_one_line_and_a_defect_keeps_its_traceback(tmp_path: P
     assert "raise KeyError" in theirs
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("colour = 'red'\n", "colour"),
+        ("x = \n", "not TOML"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_site_file_that_cannot_be_is_one_line_and_exit_four(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
+    """Also while tests are collected, where pytest would make a traceback of it."""
+    site = tmp_path / "site.toml"
+    if text is not None:
+        site.write_text(text)
+    scenario = "r8/scenarios/test_r1_parallel_read.py"
+    ended = subprocess.run(
+        [*[sys.executable, "-m", "pytest", "-q", scenario], "--site", str(site)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 4, ended.stdout
+    assert words in ended.stdout
+    assert "Traceback" not in ended.stdout
+    assert ended.stdout.count("\n") <= 4
+
+
 def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
     with pytest.raises(EvidenceError, match="no cell was measured"):
         judge_all(Session(), "r1-parallel-read")
