@@ -19,12 +19,20 @@ if TYPE_CHECKING:
 # Work scenarios have no chunks: a calibration reads files of this size.
 CALIBRATION_FILE_BYTES = 16 * BYTES_PER_MIB
 
+# What a job can be told to move its bytes with. A name that is not here would be measured with
+# something else and reported under that name.
+TOOLS = {
+    "load": {"safetensors"},
+    "switch": {"safetensors"},
+    "checkpoint": {"full-each", "sharded"},
+}
+
 
 class WorkArm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What differs between arms: the device, and the tool that moves the bytes."""
 
     device: str
-    tool: str  # as the job knows it: `safetensors`, `engine`..
+    tool: str  # one of TOOLS of the job
     env: dict[str, str] = {}  # added to the workers' environment
     # A directory of the device that holds one directory a worker already; None: made on the spot.
     files_dir: str | None = None
@@ -64,5 +72,6 @@ def work_names(
         arms = set(plan.arm)
         for key, arm in plan.arm.items():
             yield f"works.{name}.arm.{key}.device", arm.device, devices
+            yield f"works.{name}.arm.{key}.tool", arm.tool, TOOLS[plan.job]
         for key in (*plan.arms, *plan.other_arms, *plan.levels):
             yield f"works.{name}.arms", key, arms

@@ -27,7 +27,9 @@ def test_every_shipped_site_file_loads_and_its_commands_fill(path: Path) -> None
     for instance in site.instances:
         words = (*site.engine.command, *site.engine.kv_args)
         command = fill(words, names | site.vars | instance.vars, where="test")
-        assert any("kv_connector" in word and "{{" not in word for word in command)
+        # A site of nothing but works starts no engine with a KV tier.
+        has_kv = any("kv_connector" in word and "{{" not in word for word in command)
+        assert has_kv == bool(site.scenarios)
         assert not any("kv_connector" in word for word in site.engine.command)
     for name, plan in site.scenarios.items():
         assert set(plan.arms) <= set(site.arms), name
@@ -45,6 +47,7 @@ def test_a_rehearsal_is_modelled() -> None:
         ("ready_timeout_s = 240.0", "ready_timout_s = 240.0", "ready_timout_s"),
         ("sessions = 16", "sessions = 'many'", "sessions"),
         ("schema = 1", "schema = 99", "schema 99"),
+        ('tool = "safetensors"', 'tool = "engine"', "tool names 'engine'"),
         ('name = "local"', 'name = "elsewhere"', "local"),
         ('arms = ["unpatched", "patched"]', 'arms = ["unpached"]', "unpached"),
         ('basis = "modelled"', 'basis = "true"', "basis"),
