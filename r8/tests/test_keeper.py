@@ -39,7 +39,8 @@ time.sleep(600)
 """
 
 PARENT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts without
 from pathlib import Path
 from r8.lab.keeper import Keeper
 state, pids, marker, family = sys.argv[1:]

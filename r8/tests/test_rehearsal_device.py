@@ -179,7 +179,8 @@ def test_a_rung_that_fails_while_being_built_is_taken_down_and_the_next_is_taken
 
 
 PARENT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts without
 from pathlib import Path
 from r8.lab.keeper import Keeper
 from r8.lab.rehearsal.ladder import shaped_device
