@@ -46,7 +46,8 @@ def test_a_clean_cell_passes_every_rule(ground: Ground) -> None:
     ]
     assert broken == []
     silent = {name for name, one in found.items() if one.answer is Answer.NOT_APPLICABLE}
-    assert silent <= {"C7", "G1"}
+    # No recompute arm, no GPU, one engine, nothing written.
+    assert silent <= {"C7", "G1", "S1", "W1", "W2", "W3"}
     assert f"engine hit {KV_BYTES} B = 1.00" in found["C4"].arithmetic
 
 
@@ -101,7 +102,8 @@ def test_a_device_that_disappears_is_refuted(ground: Ground) -> None:
     finally:
         subprocess.run(["losetup", ground.spare, str(ground.spare_image)], check=False)
     assert found["C8"].answer is Answer.REFUTED
-    assert f"{name}: state attached -> detached" in found["C8"].arithmetic
+    # Another loop device may have come meanwhile, which the kernel counts in diskseq.
+    assert re.search(rf"{name}: [^;]*state attached -> detached", found["C8"].arithmetic)
 
 
 def test_a_dram_tier_that_serves_half_the_hits_is_refuted(ground: Ground) -> None:
