@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.intervals import log_interval
-from r8.report_tables import NOTHING, markdown, number
+from r8.report_tables import markdown, number, over_blocks, shown
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def checkpoint_section(session: Session) -> str:
             run.arm,
             run.concurrency,
             *(
-                _shown(session, run, metric, statistic, convert)
+                shown(session, run, metric, statistic, convert)
                 for metric, statistic, convert in _COLUMNS
             ),
         ]
@@ -53,7 +52,8 @@ def checkpoint_section(session: Session) -> str:
         "## Checkpoint writes\n\n"
         "Time: first rank's begin to last rank's end, with every flush and the commit. Prediction: "
         "bytes of the files over what fio wrote to the device in the same cell. Busy seconds: "
-        "1 s windows above 5 % of that.\n\n" + markdown(rows, headers) + _ratios(session, runs)
+        "1 s windows above 5 % of that. Several blocks: geometric mean of their ratios and its "
+        "90 % interval.\n\n" + markdown(rows, headers) + _ratios(session, runs)
     )
 
 
@@ -70,7 +70,7 @@ def _ratios(session: Session, runs: list[Run]) -> str:
         if len(found) > 1:
             quotients = [saved / expected for _, saved, expected in found]
             each = ([one[1] for one in found], [one[2] for one in found], quotients)
-            rows.append([f"**{name}**", f"{len(found)} blocks", *map(_interval, each)])
+            rows.append([f"**{name}**", f"{len(found)} blocks", *map(over_blocks, each)])
     if not rows:
         return ""
     headers = ["ratio", "block", "save time ratio", "ratio predicted", "measured / predicted"]
@@ -92,17 +92,3 @@ def _pairs(session: Session, runs: list[Run], layout: str) -> Iterator[tuple[int
 def _ratio(session: Session, above: Run, below: Run, metric: str) -> float | None:
     first, second = (session.value(run, metric, "").value for run in (above, below))
     return first / second if first and second else None
-
-
-def _interval(values: list[float]) -> str:
-    interval = log_interval(values)
-    if interval is None:
-        return NOTHING
-    return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
-
-
-def _shown(
-    session: Session, run: Run, metric: str, statistic: str, convert: Callable[[float], float]
-) -> str:
-    value = session.value(run, metric, statistic).value
-    return number(None if value is None else convert(value))

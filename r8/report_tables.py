@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from r8.forensics.rules import RULES
+from r8.intervals import log_interval
 from r8.model import Answer, Outcome
 from r8.units import gb_per_s, mb_per_s, ms_from_ns, s_from_ns
 
@@ -182,13 +183,13 @@ def arms_table(session: Session) -> str:
                 run.order,
                 run.arm,
                 f"c{run.concurrency}",
-                _shown(session, run, "ttft", "p50", s_from_ns),
-                _shown(session, run, "ttft", "max", s_from_ns),
-                _shown(session, run, "ttft", "p50", s_from_ns, phase="warm"),
-                _shown(session, run, "output_throughput", "", float),
-                _shown(session, run, "device_read_bytes", "", gb_per_s),
-                _shown(session, run, "device_read_bandwidth", "busy", mb_per_s),
-                _shown(session, run, "ceiling_fraction", "busy", float),
+                shown(session, run, "ttft", "p50", s_from_ns),
+                shown(session, run, "ttft", "max", s_from_ns),
+                shown(session, run, "ttft", "p50", s_from_ns, phase="warm"),
+                shown(session, run, "output_throughput", "", float),
+                shown(session, run, "device_read_bytes", "", gb_per_s),
+                shown(session, run, "device_read_bandwidth", "busy", mb_per_s),
+                shown(session, run, "ceiling_fraction", "busy", float),
                 f"{held} of {len(RULES) - silent}",
             ]
         )
@@ -197,7 +198,7 @@ def arms_table(session: Session) -> str:
     return markdown(rows, headers) if rows else ""
 
 
-def _shown(  # one metric, one unit: the parts of a cell
+def shown(
     session: Session,
     run: Run,
     metric: str,
@@ -206,8 +207,17 @@ def _shown(  # one metric, one unit: the parts of a cell
     *,
     phase: str = "measure",
 ) -> str:
+    """One value of a run in the unit a reader expects; NOTHING where it cannot be had."""
     value = session.value(run, metric, statistic, phase=phase).value
     return NOTHING if value is None else number(convert(value))
+
+
+def over_blocks(values: Sequence[float]) -> str:
+    """Geometric mean of the blocks with its 90 % interval; the value itself where one is all."""
+    interval = log_interval(values)
+    if interval is None:
+        return number(values[0]) if len(values) == 1 else NOTHING
+    return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
 
 
 def certificate_table(session: Session, runs: Sequence[Run]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 from r8.errors import MetricError
@@ -12,11 +13,11 @@ from r8.metrics_utilisation import (
     SECONDS_PER_HOUR,
     utilisation,
 )
-from r8.report_tables import markdown, number
+from r8.report_tables import markdown, number, over_blocks, shown
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from r8.intervals import Interval
     from r8.model import Run
@@ -28,7 +29,8 @@ CURVE_SHOWN = tuple(n for n in CURVE if n == 1 or n % 5 == 0)
 
 LOAD_NOTE = (
     "Prediction: bytes of the models over the bandwidth fio measured in the same block. All "
-    "loaders go at one barrier, each with a model of its own."
+    "loaders go at one barrier, each with a model of its own. Several blocks: geometric mean of "
+    "their ratios and its 90 % interval."
 )
 SWITCH_NOTE = (
     "U = 1 - n * t_load / 3600 s from the load times of these runs: **basis modelled**, "
@@ -56,12 +58,12 @@ def load_section(session: Session) -> str:
             run.arm,
             f"c{run.concurrency}",
             run.work.tool if run.work else None,
-            _shown(session, run, "work_wall", "", s_from_ns),
-            _shown(session, run, "predicted_work_wall", "", s_from_ns),
-            _shown(session, run, "wall_over_predicted", "", float),
-            _shown(session, run, "work_time", "mean", s_from_ns),
-            _shown(session, run, "device_read_bytes", "", gb_per_s),
-            _shown(session, run, "work_bandwidth", "", mb_per_s),
+            shown(session, run, "work_wall", "", s_from_ns),
+            shown(session, run, "predicted_work_wall", "", s_from_ns),
+            shown(session, run, "wall_over_predicted", "", float),
+            shown(session, run, "work_time", "mean", s_from_ns),
+            shown(session, run, "device_read_bytes", "", gb_per_s),
+            shown(session, run, "work_bandwidth", "", mb_per_s),
         ]
         for run in runs
     ]
@@ -105,7 +107,7 @@ def _ratios(
             continue
         both = [one / other for one, other in zip(measured, expected, strict=True)]
         name = f"{above} / {below}"
-        rows.append([name, f"c{level}", len(pairs), *map(_interval, (measured, expected, both))])
+        rows.append([name, f"c{level}", len(pairs), *map(over_blocks, (measured, expected, both))])
     if not rows:
         return ""
     headers = ["ratio", "level", "blocks", "ratio measured", "ratio predicted"]
@@ -123,10 +125,10 @@ def _faster(session: Session, runs: Sequence[Run]) -> str:
             found = _quotients(session, pairs, metric, statistic)
             if not found:
                 continue
-            saved = [100 * (1 - 1 / one) for one in found]
-            faster = [100 * (one - 1) for one in found]
+            # Of the same middle as the ratio above, so that the two readings are of one number.
+            middle = geometric_mean(found)
             name = f"{below} against {above}"
-            cells = [f"{sum(each) / len(each):.1f} %" for each in (saved, faster)]
+            cells = [f"{_per_cent(part):.1f} %" for part in (1 - 1 / middle, middle - 1)]
             rows.append([name, f"c{level}", what, len(found), *cells])
     if not rows:
         return ""
@@ -157,13 +159,13 @@ def switch_section(session: Session) -> str:
             run.block,
             run.arm,
             run.concurrency,
-            _shown(session, run, "work_time", "mean", s_from_ns),
-            _shown(session, run, "predicted_work_time", "", s_from_ns),
+            shown(session, run, "work_time", "mean", s_from_ns),
+            shown(session, run, "predicted_work_time", "", s_from_ns),
             number(run.work.time_scale if run.work else None),
-            _shown(session, run, "utilisation_measured", "", _per_cent),
-            _shown(session, run, "utilisation_modelled", "pace", _per_cent),
-            _shown(session, run, "utilisation_modelled", "n20", _per_cent),
-            _shown(session, run, "predicted_utilisation", "n20", _per_cent),
+            shown(session, run, "utilisation_measured", "", _per_cent),
+            shown(session, run, "utilisation_modelled", "pace", _per_cent),
+            shown(session, run, "utilisation_modelled", "n20", _per_cent),
+            shown(session, run, "predicted_utilisation", "n20", _per_cent),
         ]
         for run in runs
     ]
@@ -184,8 +186,8 @@ def switch_section(session: Session) -> str:
 def _curve(session: Session, runs: Sequence[Run]) -> str:
     arms = sorted({run.arm for run in runs})
     loads = {arm: _load_interval(session, [run for run in runs if run.arm == arm]) for arm in arms}
-    shown = sorted({*CURVE_SHOWN, PUBLISHED_SWITCHES_PER_HOUR})
-    rows = [[n, *(_point(n, *loads[arm]) for arm in arms)] for n in shown]
+    rates = sorted({*CURVE_SHOWN, PUBLISHED_SWITCHES_PER_HOUR})
+    rows = [[n, *(_point(n, *loads[arm]) for arm in arms)] for n in rates]
     return markdown(rows, ["switches an hour", *arms])
 
 
@@ -219,17 +221,3 @@ def _share(n: int, load_s: float) -> str:
 
 def _per_cent(share: float) -> float:
     return 100 * share
-
-
-def _interval(values: Sequence[float]) -> str:
-    interval = log_interval(list(values))
-    if interval is None:
-        return number(values[0]) if len(values) == 1 else ""
-    return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
-
-
-def _shown(
-    session: Session, run: Run, metric: str, statistic: str, convert: Callable[[float], float]
-) -> str:
-    value = session.value(run, metric, statistic).value
-    return number(None if value is None else convert(value))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from r8.lab import clients, matrix, provenance
+from r8.lab.campaign_base import CampaignBase
 from r8.lab.cell import CellContext, run_cell
 from r8.lab.cells import cells_of
 from r8.lab.ground import Ground, prepare
@@ -44,17 +45,9 @@ class OpenLife:
 
 
 @dataclass(slots=True, kw_only=True)
-class Campaign:
-    """A scenario being run on a prepared ground."""
+class Campaign(CampaignBase):
+    """A scenario with KV engines."""
 
-    loaded: LoadedSite
-    scenario: str
-    matrix: Matrix
-    places: tuple[Place, ...]
-    runs_root: Path
-    keeper: Keeper
-    ground: Ground
-    progress: Progress
     trees: Trees
     client_rows: dict[int, dict[str, Any]] = field(default_factory=dict)
     open_life: OpenLife | None = None
@@ -63,15 +56,6 @@ class Campaign:
     def plan(self) -> Plan:
         """The load this site gives the scenario."""
         return self.loaded.site.scenarios[self.scenario]
-
-    @property
-    def folder(self) -> Path:
-        """Where this scenario's runs lie."""
-        return self.runs_root / self.scenario
-
-    def finished(self, place: Place) -> Path | None:
-        """The finished run of a cell, if an earlier session of this campaign left one."""
-        return matrix.finished_run(self.folder, self.matrix.campaign_id, place.name)
 
     def run(self, place: Place) -> Path:
         """Run one cell; returns its finished directory. A finished cell is never run again.
@@ -83,8 +67,7 @@ class Campaign:
         done = self.finished(place)
         if done is not None:
             return done
-        self.progress.start(f"block {place.block} {place.arm} c{place.concurrency}")
-        run_id = matrix.next_run_id(self.folder, self.matrix.campaign_id, place.name)
+        run_id = self.begin(place)
         try:
             opened = self._life_for(place, run_id)
             path = self._run_in(opened, place, run_id)
@@ -121,12 +104,7 @@ class Campaign:
                 *self.ground.calibration(arm, place.block),
                 self._client_row(place.concurrency),
             ),
-            campaign={
-                "arms": sorted(self.matrix.arms),
-                "levels": list(self.plan.concurrency),
-                "blocks": self.matrix.blocks,
-                "places": list(self.matrix.places),
-            },
+            campaign=self.outline(self.plan.concurrency),
             ground=self.ground.facts(arm),
         )
         return run_cell(context, opened.life, run)

@@ -19,7 +19,7 @@ from r8.lab import commands, write_ceiling
 from r8.lab.crew import OK, WorkerSpec
 from r8.lab.jobs import Job
 from r8.lab.phases import QUIET_S
-from r8.lab.work_stage import Files, act, drop, note
+from r8.lab.work_stage import Files, act, drop, note, one_a_worker
 from r8.units import BYTES_PER_MIB, NS_PER_S
 
 if TYPE_CHECKING:
@@ -58,15 +58,7 @@ def planned(stage: WorkStage) -> Files:
 
 def ranks(stage: WorkStage) -> list[WorkerSpec]:
     """A process a rank, each with its device."""
-    environment = stage.environment
-    return [
-        WorkerSpec(
-            name=name,
-            argv=(*stage.ground.python_running(str(TOOL), "--device", stage.torch_device(number)),),
-            env=environment,
-        )
-        for number, name in enumerate(stage.workers)
-    ]
+    return one_a_worker(stage, TOOL)
 
 
 def checkpoint(stage: WorkStage, files: Files, *, flushed: bool = True) -> None:

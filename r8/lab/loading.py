@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.lab import model_files
-from r8.lab.crew import WorkerSpec
 from r8.lab.jobs import Job
-from r8.lab.work_stage import Files, act, drop, look, make_durable
+from r8.lab.work_stage import Files, act, drop, look, make_durable, one_a_worker
 
 if TYPE_CHECKING:
+    from r8.lab.crew import WorkerSpec
     from r8.lab.work_stage import WorkStage
 
 # Enough to run every line of the loader once.
@@ -47,15 +47,7 @@ def make_models(stage: WorkStage) -> Files:
 
 def loaders(stage: WorkStage) -> list[WorkerSpec]:
     """A process a worker, each with its device."""
-    environment = stage.environment
-    return [
-        WorkerSpec(
-            name=name,
-            argv=(*stage.ground.python_running(str(TOOL), "--device", stage.torch_device(number)),),
-            env=environment,
-        )
-        for number, name in enumerate(stage.workers)
-    ]
+    return one_a_worker(stage, TOOL)
 
 
 def rewarm(stage: WorkStage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from r8 import __version__
@@ -80,36 +81,20 @@ def describe(  # noqa: PLR0913 - a record of many parts, each from another place
     """The provenance of one cell in one block; `ids` are campaign and run."""
     arm: Arm = loaded.site.arms[place.arm]
     plan = plan_for(loaded.site.scenarios[scenario], arm)
-    return Run(
-        schema_version=SCHEMA_VERSION,
-        run_id=ids[1],
-        campaign_id=ids[0],
-        scenario=scenario,
-        arm=place.arm,
-        concurrency=place.concurrency,
-        block=place.block,
-        order=place.order,
-        balanced=place.balanced,
-        basis=Basis(loaded.site.basis),
-        site=loaded.site.name,
-        site_sha256=loaded.sha256,
-        rung=ground.rung,
-        seed=seed,
-        started_wall_ns=time.time_ns(),
-        r8_version=__version__,
-        versions=found_versions,
-        comparability=dict(loaded.site.comparability),
-        host=host_facts(),
-        kv_device=ground.block_device(arm.device),
+    cell = _cell(
+        loaded,
+        scenario,
+        ground,
+        place,
+        ids=ids,
+        device=arm.device,
         kv_dir=kv_dir,
-        other_kv_devices=ground.other_block_devices(arm.device),
+        seed=seed,
         instances=plan.instances,
-        patch=patch,
         expectation=expectation(plan, place),
-        complete=True,
-        link_bytes_per_s=loaded.site.device(arm.device).link_bytes_per_s,
-        recompute=arm.kv == "none",
+        found_versions=found_versions,
     )
+    return replace(cell, patch=patch, recompute=arm.kv == "none")
 
 
 def describe_work(  # noqa: PLR0913 - a record of many parts, each from another place
@@ -131,6 +116,53 @@ def describe_work(  # noqa: PLR0913 - a record of many parts, each from another 
     plan = loaded.site.works[scenario]
     arm = plan.arm[place.arm]
     planned = place.concurrency * plan.worker_bytes
+    cell = _cell(
+        loaded,
+        scenario,
+        ground,
+        place,
+        ids=ids,
+        device=arm.device,
+        kv_dir=directory,
+        seed=seed,
+        instances=tuple(f"w{number}" for number in range(place.concurrency)),
+        expectation=Expectation(
+            sessions=1,
+            prompt_tokens=2,
+            output_tokens=1,
+            chunk_tokens=1,
+            chunk_bytes=planned,
+            cpu_tier_bytes=0,
+        ),
+        found_versions=versions(ground, {}),
+    )
+    work = Work(
+        job=plan.job,
+        moves=moves,
+        tool=arm.tool,
+        workers=place.concurrency,
+        files=place.concurrency,
+        total_bytes=planned,
+        time_scale=plan.time_scale,
+    )
+    return replace(cell, work=work)
+
+
+def _cell(  # noqa: PLR0913 - a record of many parts, each from another place
+    loaded: LoadedSite,
+    scenario: str,
+    ground: Ground,
+    place: Place,
+    *,
+    ids: tuple[str, str],
+    device: str,
+    kv_dir: str,
+    seed: int,
+    instances: tuple[str, ...],
+    expectation: Expectation,
+    found_versions: dict[str, str],
+) -> Run:
+    """What every cell says of itself, with a KV engine or without."""
     return Run(
         schema_version=SCHEMA_VERSION,
         run_id=ids[1],
@@ -148,31 +180,15 @@ def describe_work(  # noqa: PLR0913 - a record of many parts, each from another 
         seed=seed,
         started_wall_ns=time.time_ns(),
         r8_version=__version__,
-        versions=versions(ground, {}),
+        versions=found_versions,
         comparability=dict(loaded.site.comparability),
         host=host_facts(),
-        kv_device=ground.block_device(arm.device),
-        kv_dir=directory,
-        other_kv_devices=ground.other_block_devices(arm.device),
-        instances=tuple(f"w{number}" for number in range(place.concurrency)),
+        kv_device=ground.block_device(device),
+        kv_dir=kv_dir,
+        other_kv_devices=ground.other_block_devices(device),
+        instances=instances,
         patch=None,
-        expectation=Expectation(
-            sessions=1,
-            prompt_tokens=2,
-            output_tokens=1,
-            chunk_tokens=1,
-            chunk_bytes=planned,
-            cpu_tier_bytes=0,
-        ),
+        expectation=expectation,
         complete=True,
-        link_bytes_per_s=loaded.site.device(arm.device).link_bytes_per_s,
-        work=Work(
-            job=plan.job,
-            moves=moves,
-            tool=arm.tool,
-            workers=place.concurrency,
-            files=place.concurrency,
-            total_bytes=planned,
-            time_scale=plan.time_scale,
-        ),
+        link_bytes_per_s=loaded.site.device(device).link_bytes_per_s,
     )

@@ -26,6 +26,7 @@ from r8.errors import InstrumentError, R8Error, SiteError
 from r8.finalise import finalise, recover
 from r8.lab import checkpointing, instruments, loading, matrix, provenance, switching
 from r8.lab.campaign import open_campaign, progress_of
+from r8.lab.campaign_base import CampaignBase
 from r8.lab.crew import start_crew
 from r8.lab.ground import prepare
 from r8.lab.hosts import KvDirectory
@@ -37,12 +38,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.lab.campaign import Campaign
-    from r8.lab.ground import Ground
     from r8.lab.jobs import Job
     from r8.lab.keeper import Keeper
     from r8.lab.matrix import Matrix
     from r8.lab.plan import Place
-    from r8.lab.progress import Progress
     from r8.lab.site import Host, LoadedSite
     from r8.lab.work_site import WorkPlan
     from r8.lab.work_stage import Files
@@ -60,17 +59,8 @@ JOBS: dict[str, Job] = {
 
 
 @dataclass(slots=True, kw_only=True)
-class WorkCampaign:
-    """A work scenario being run on a prepared ground; for tests it is what `Campaign` is."""
-
-    loaded: LoadedSite
-    scenario: str
-    matrix: Matrix
-    places: tuple[Place, ...]
-    runs_root: Path
-    keeper: Keeper
-    ground: Ground
-    progress: Progress
+class WorkCampaign(CampaignBase):
+    """A work scenario; for tests it is what `Campaign` is."""
 
     @property
     def plan(self) -> WorkPlan:
@@ -84,13 +74,10 @@ class WorkCampaign:
             R8Error: the cell failed; what was recorded until then is kept as an incomplete run.
 
         """
-        folder = self.runs_root / self.scenario
-        done = matrix.finished_run(folder, self.matrix.campaign_id, place.name)
+        done = self.finished(place)
         if done is not None:
             return done
-        self.progress.start(f"block {place.block} {place.arm} c{place.concurrency}")
-        run_id = matrix.next_run_id(folder, self.matrix.campaign_id, place.name)
-        stage = self._begin(place, run_id)
+        stage = self._begin(place, self.begin(place))
         try:
             self._measure(stage)
         except (R8Error, OSError):
@@ -114,10 +101,7 @@ class WorkCampaign:
             self.runs_root,
             self._describe(place, run_id, directory.path),
             self.loaded.text,
-            arms=sorted(self.matrix.arms),
-            levels=list(plan.concurrency),
-            blocks=self.matrix.blocks,
-            places=list(self.matrix.places),
+            **self.outline(plan.concurrency),
         )
         recording.event("cell_begin", job=plan.job, tool=arm.tool, index=place.index)
         recording.event("ground", **self.ground.facts(arm))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.errors import EngineError
 from r8.lab import commands, instruments
+from r8.lab.crew import WorkerSpec
 from r8.lab.phases import QUIET_S, SETTLE_S
 
 if TYPE_CHECKING:
@@ -158,3 +159,16 @@ def note(stage: WorkStage, row: dict[str, Any]) -> None:
             "detail": json.dumps(row, sort_keys=True),
         },
     )
+
+
+def one_a_worker(stage: WorkStage, tool: Path) -> list[WorkerSpec]:
+    """A process of this program a worker, each with its device."""
+    environment = stage.environment
+    return [
+        WorkerSpec(
+            name=name,
+            argv=(*stage.ground.python_running(str(tool), "--device", stage.torch_device(number)),),
+            env=environment,
+        )
+        for number, name in enumerate(stage.workers)
+    ]

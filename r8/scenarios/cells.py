@@ -37,6 +37,15 @@ def measure(place: Place, campaign: Campaign | WorkCampaign, benchmark: Benchmar
     return path
 
 
+def certify(
+    place: Place, campaign: Campaign | WorkCampaign, session: Session, benchmark: BenchmarkFixture
+) -> None:
+    """Measure a cell, read it back from disk, and let it earn its certificate."""
+    path = measure(place, campaign, benchmark)
+    session.run_paths.append(path)
+    require_certificate(path)
+
+
 def require_certificate(path: Path) -> None:
     """Read a run back from disk and let it earn its certificate."""
     refused = forensics_gate.not_held(read_run(path))

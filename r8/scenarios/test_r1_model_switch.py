@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.scenarios.cells import judge_all, measure, require_certificate
+from r8.scenarios.cells import certify, judge_all
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -26,9 +26,7 @@ def test_cell(
     place: Place, campaign: WorkCampaign, session: Session, benchmark: BenchmarkFixture
 ) -> None:
     """Switch through all models, read it back from disk, and let it earn its certificate."""
-    path = measure(place, campaign, benchmark)
-    session.run_paths.append(path)
-    require_certificate(path)
+    certify(place, campaign, session, benchmark)
 
 
 def test_verdicts(session: Session) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.scenarios.cells import judge_all, measure, require_certificate
+from r8.scenarios.cells import certify, judge_all
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -25,9 +25,7 @@ def test_cell(
     place: Place, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
 ) -> None:
     """Measure one cell; its bytes must balance for every engine and in sum."""
-    path = measure(place, campaign, benchmark)
-    session.run_paths.append(path)
-    require_certificate(path)
+    certify(place, campaign, session, benchmark)
 
 
 def test_verdicts(session: Session) -> None:
