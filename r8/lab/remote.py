@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import subprocess
 import tarfile
 import time
@@ -125,8 +126,8 @@ def _ping(process: subprocess.Popen[str], host: str) -> ClockOffset:
     answer = ""
     with contextlib.suppress(OSError):
         if process.stdin is not None and process.stdout is not None:
-            process.stdin.write("\n")
-            process.stdin.flush()
+            # Past the buffer: what stays in one breaks the pipe once more when it is closed.
+            os.write(process.stdin.fileno(), b"\n")
             answer = process.stdout.readline()
     way_ns = time.monotonic_ns() - began_ns
     words = answer.split()
