@@ -34,6 +34,8 @@ SHOWN_METRICS = (
     ("measure", "ttft", "max"),
     ("warm", "ttft", "p50"),
     ("measure", "predicted_ttft", "p50"),
+    ("measure", "predicted_ttft", "max"),
+    ("measure", "first_step_requests", ""),
     ("measure", "output_throughput", ""),
     ("measure", "n_failed", ""),
     ("measure", "engine_hit_bytes", ""),

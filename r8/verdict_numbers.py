@@ -162,7 +162,7 @@ def _prediction(
     """Measured ratio over predicted ratio, block by block."""
     for run in (run for block in blocks for run in block.runs):
         _require_warm(session, run)
-    predicted = [block_ratio(session, block, PREDICTED, None) for block in blocks]
+    predicted = [block_ratio(session, block, PREDICTED, claim.statistic) for block in blocks]
     quotients = [ratio / expected for ratio, expected in zip(ratios, predicted, strict=True)]
     limits = limits_of(claim)
     interval = log_interval(quotients, alpha)

@@ -533,26 +533,79 @@ FROM runs r JOIN b USING (run_id)
 LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';
 
 -- ---------------------------------------------------------------- prediction
--- predicted_ttft p50, ns: warm TTFT p50 of the same run + planned hit bytes / bandwidth, with the
+-- One row a measured request: what the device had to read before the engine could answer it. An
+-- engine loads the KV of all requests it took into a step one after another and answers none of
+-- them before the last is loaded; how many of a burst its first step takes is chance. The log says
+-- which: a request is looked up when it is taken, and each finished load has its line.
+--   loads_before   loads of this engine that had ended when the request was taken: equal numbers
+--                  are one step, 0 is the first
+--   hit_bytes      of the request, by its last lookup before its load
+--   load_bytes     of its step and the steps before it, and what the other engines of the run read
+--                  from the same device meanwhile, shared evenly
+-- Cannot show: two steps with no load between them; they count as one.
+CREATE OR REPLACE VIEW admissions AS
+WITH lines AS (
+    SELECT l.run_id, l.instance, l.request_id, l.kind, l.line, e.hit_tokens,
+           count(*) FILTER (l.kind = 'retrieved')
+               OVER (PARTITION BY l.run_id, l.instance ORDER BY l.line) AS loads_before,
+           min(l.line) FILTER (l.kind = 'retrieved')
+               OVER (PARTITION BY l.run_id, l.instance, l.request_id) AS loaded_line
+    FROM log_requests l
+    JOIN engine_log e ON e.run_id = l.run_id AND e.instance = l.instance AND e.line = l.line
+    WHERE l.phase = 'measure' AND l.kind IN ('lookup', 'retrieved')
+),
+taken AS (
+    SELECT run_id, instance, request_id, arg_max(loads_before, line) AS loads_before,
+           arg_max(hit_tokens, line) AS hit_tokens
+    FROM lines WHERE kind = 'lookup' AND line < coalesce(loaded_line, line + 1)
+    GROUP BY run_id, instance, request_id
+),
+own AS (
+    SELECT q.run_id, q.instance, q.request_id, t.loads_before,
+           CAST(t.hit_tokens // r.chunk_tokens AS BIGINT) * r.chunk_bytes AS hit_bytes,
+           sum(hit_bytes) OVER (PARTITION BY q.run_id, q.instance ORDER BY t.loads_before
+                                RANGE UNBOUNDED PRECEDING) AS own_bytes
+    FROM requests q JOIN runs r USING (run_id) LEFT JOIN taken t USING (run_id, request_id)
+    WHERE q.phase = 'measure'
+),
+totals AS (
+    SELECT run_id, instance, sum(hit_bytes) AS total_bytes FROM own GROUP BY run_id, instance
+)
+SELECT o.run_id, o.instance, o.request_id, o.loads_before, o.hit_bytes,
+       CASE WHEN o.hit_bytes IS NOT NULL
+            THEN CAST(o.own_bytes + coalesce(sum(least(o.own_bytes, t.total_bytes))
+                      FILTER (t.instance IS NOT NULL), 0) AS HUGEINT) END AS load_bytes
+FROM own o LEFT JOIN totals t ON t.run_id = o.run_id AND t.instance <> o.instance
+GROUP BY o.run_id, o.instance, o.request_id, o.loads_before, o.hit_bytes, o.own_bytes;
+
+-- predicted_ttft p50 and max, ns: warm TTFT p50 of the same run + load_bytes (p50, max over the
+-- measured requests, see `admissions`) / bandwidth, with the
 -- serial bandwidth for arm `unpatched`, the ceiling for arms that read in parallel (`patched`,
 -- `upstream-32`, the patched tiers `array`, `local-nvme`, `pool` of R2 and R3, and every patched
 -- arm of r1-scaling; its unpatched ones read serially side by side, until the ceiling). Bytes come
--- after one another from one device, so in a burst whose KV is loaded before anything is answered
--- every request waits for all of them. Any failed warm request voids it: the others were warm beside
+-- after one another from one device. Any failed warm request voids it: the others were warm beside
 -- fewer neighbours. Cannot show: overlap of loading and answering.
 CREATE OR REPLACE VIEW prediction AS
-SELECT r.run_id, s.n,
-       s.value + r.expected_hit_bytes / CASE WHEN r.scenario = 'r1-scaling' AND c.name = 'serial'
-                                            THEN least(len(r.instances) * c.bytes_per_s,
-                                                       k.bytes_per_s)
-                                            ELSE c.bytes_per_s END * 1e9 AS value,
+SELECT r.run_id, b.statistic, b.n,
+       s.value + b.load_bytes / CASE WHEN r.scenario = 'r1-scaling' AND c.name = 'serial'
+                                     THEN least(len(r.instances) * c.bytes_per_s, k.bytes_per_s)
+                                     ELSE c.bytes_per_s END * 1e9 AS value,
        CASE WHEN r.arm NOT IN ('unpatched', 'patched', 'upstream-32', 'array', 'local-nvme', 'pool')
                  AND r.scenario <> 'r1-scaling'
             THEN 'no prediction for arm ' || r.arm
             WHEN s.value IS NULL THEN 'warm ttft: ' || s.reason
             WHEN w.n_failed > 0 THEN w.n_failed || ' of ' || w.n || ' warm requests failed'
+            WHEN b.n_untaken > 0
+            THEN b.n_untaken || ' of ' || b.n || ' measured requests have no lookup line'
             ELSE c.reason END AS reason
 FROM runs r
+JOIN (
+    SELECT run_id, v.statistic, count(*) AS n, count(*) - count(load_bytes) AS n_untaken,
+           CASE v.statistic WHEN 'p50' THEN quantile_disc(load_bytes, 0.5)
+                            ELSE max(load_bytes) END AS load_bytes
+    FROM admissions CROSS JOIN (VALUES ('p50'), ('max')) v(statistic)
+    GROUP BY run_id, v.statistic
+) b ON b.run_id = r.run_id
 LEFT JOIN (
     SELECT run_id, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed
     FROM requests WHERE phase = 'warm' GROUP BY run_id
@@ -1008,10 +1061,20 @@ WITH rows AS (
            reason
     FROM calibrated
     UNION ALL BY NAME
-    SELECT run_id, 'measure' AS phase, 'predicted_ttft' AS metric, 'p50' AS statistic,
+    SELECT run_id, 'measure' AS phase, 'predicted_ttft' AS metric, statistic,
            CASE WHEN reason IS NULL THEN value END AS value, 'ns' AS unit, n,
-           'warm ttft p50 + planned bytes / calibrated bandwidth' AS estimator, reason
+           'warm ttft p50 + ' || statistic || ' of bytes until loaded / calibrated bandwidth'
+               AS estimator, reason
     FROM prediction
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, 'first_step_requests' AS metric, '' AS statistic,
+           CASE WHEN reason IS NULL THEN n_first END AS value, '' AS unit, n,
+           'count of requests taken before any load had ended' AS estimator, reason
+    FROM (SELECT run_id, count(*) AS n, count(*) FILTER (loads_before = 0) AS n_first,
+                 CASE WHEN n > count(loads_before)
+                      THEN n - count(loads_before) || ' of ' || n
+                           || ' measured requests have no lookup line' END AS reason
+          FROM admissions GROUP BY run_id)
     UNION ALL BY NAME
     SELECT run_id, 'measure' AS phase, 'fairness' AS metric, 'jain' AS statistic, value,
            '' AS unit, n, 'Jain index over instances' AS estimator, reason

@@ -31,28 +31,48 @@ def log_lines(spec: SyntheticRun) -> Iterator[str]:
         yield f"{_HEAD} Failed to allocate memory block of size {spec.chunk_bytes} because {_TAIL}"
         yield from _request(spec, "flush", 100 + session, 0)
     yield from _request(spec, "rewarm", 200, 0)
-    for session in sessions[: len(spec.ttft_s) - spec.failures]:
-        yield from _request(spec, "measure", session, spec.session_hit_tokens)
-    for session in range(len(spec.warm_ttft_s or ())):
-        yield from _request(spec, "warm", session, spec.session_hit_tokens)
+    yield from _burst(spec, "measure", len(spec.ttft_s) - spec.failures)
+    yield from _burst(spec, "warm", len(spec.warm_ttft_s or ()))
     if spec.controls:
         yield from _request(spec, "control", 300, spec.expectation.hit_tokens_per_session)
         yield from _request(spec, "control", 301, spec.random_control_hit_tokens)
 
 
+def _burst(spec: SyntheticRun, phase: str, n_requests: int) -> Iterator[str]:
+    """One step that takes every request of the burst and then loads one after the other."""
+    for session in range(n_requests):
+        yield _lookup(spec, phase, session, spec.session_hit_tokens)
+    for session in range(n_requests):
+        yield from _rest(spec, phase, session, spec.session_hit_tokens)
+
+
 def _request(spec: SyntheticRun, phase: str, session: int, hit: int | None) -> Iterator[str]:
+    yield _lookup(spec, phase, session, hit)
+    yield from _rest(spec, phase, session, hit)
+
+
+def _engine_id(phase: str, session: int) -> str:
     # The engine adds the prompt's number and eight random characters to the response's id.
-    request = f"cmpl-{phase}-{session}-0-a1b2c3d4"
-    found = hit or 0
-    need = max(found - spec.computed_tokens, 0)
-    total = spec.prompt_tokens
-    hit_part = "None." if hit is None else f"{hit}, need to load: {need}"
-    yield (
-        f"{_HEAD} Reqid: {request}, Total tokens {total}, Inference Engine computed tokens: "
-        f"{spec.computed_tokens}, LMCache hit tokens: {hit_part} {_TAIL}"
+    return f"cmpl-{phase}-{session}-0-a1b2c3d4"
+
+
+def _need(spec: SyntheticRun, hit: int | None) -> int:
+    return max((hit or 0) - spec.computed_tokens, 0)
+
+
+def _lookup(spec: SyntheticRun, phase: str, session: int, hit: int | None) -> str:
+    hit_part = "None." if hit is None else f"{hit}, need to load: {_need(spec, hit)}"
+    return (
+        f"{_HEAD} Reqid: {_engine_id(phase, session)}, Total tokens {spec.prompt_tokens}, "
+        f"Inference Engine computed tokens: {spec.computed_tokens}, LMCache hit tokens: "
+        f"{hit_part} {_TAIL}"
     )
-    if found:
-        yield from _read(spec, found)
+
+
+def _rest(spec: SyntheticRun, phase: str, session: int, hit: int | None) -> Iterator[str]:
+    request, need, total = _engine_id(phase, session), _need(spec, hit), spec.prompt_tokens
+    if hit:
+        yield from _read(spec, hit)
         yield (
             f"{_HEAD} [req_id={request}] Retrieved {need} out of {need} required tokens "
             f"(from {total} total tokens). size: 0.1 gb, cost 1.0 ms, throughput: 0.1 GB/s; {_TAIL}"
