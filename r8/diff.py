@@ -33,6 +33,7 @@ LOOKS = 2
 # What two sets of runs are compared by: metric, statistic, unit of the view.
 COMPARED = (
     ("ttft", "p50", "ns"),
+    ("ttft", "max", "ns"),
     ("output_throughput", "", "tokens/s"),
     ("device_read_bandwidth", "busy", "bytes/s"),
     ("ceiling_fraction", "busy", ""),

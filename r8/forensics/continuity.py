@@ -110,10 +110,11 @@ def _identity(case: Case, device: str, window: Window) -> Check:
             f"{device}: topology not read on both sides of the window",
             "Nobody looked whether the device is still the same one.",
         )
-    words: dict[str, set[str | None]] = {}
+    # In the order of the readings, so that an arrow points from what was to what became of it.
+    words: dict[str, dict[str | None, None]] = {}
     for counter, word, _ in readings:
-        words.setdefault(counter, set()).add(word)
-    changed = {name: sorted(map(str, found)) for name, found in words.items() if len(found) > 1}
+        words.setdefault(counter, {})[word] = None
+    changed = {name: list(map(str, found)) for name, found in words.items() if len(found) > 1}
     shown = ", ".join(f"{name} {' -> '.join(found)}" for name, found in changed.items())
     diskseq = next(iter(words.get("diskseq", {None})))
     return Check(

@@ -67,7 +67,7 @@ def engine_restarted(tables: Tables) -> None:
         (counter_restarts, "counter steps went backwards"),
         (probe_stopped, "longest gap between samples 3."),
         (replaced, "loop0: diskseq 1 -> 2 [refuted]"),
-        (state_changed, "loop0: state connecting -> live [refuted]"),
+        (state_changed, "loop0: state live -> connecting [refuted]"),
         (engine_restarted, "a: 0 of 2 processes lived through the window [refuted]"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -75,7 +75,7 @@ def test_a_fifth_slower_or_faster_deviates_in_twenty_of_twenty(factor: float) ->
 
 def test_the_spread_is_the_largest_difference_of_each_metric() -> None:
     verdicts = compare_sessions(round_of("a", 1), round_of("b", 2, 1.2))
-    assert spread(verdicts)["ttft"] == pytest.approx(0.2, abs=0.03)
+    assert spread(verdicts)["ttft p50"] == pytest.approx(0.2, abs=0.03)
 
 
 def test_a_round_is_not_compared_with_itself() -> None:
@@ -86,3 +86,9 @@ def test_a_round_is_not_compared_with_itself() -> None:
 def test_a_recompute_arm_has_no_share_of_a_device() -> None:
     run = replace(synthetic_run(SyntheticRun()), arm="recompute", recompute=True)
     assert {claim.metric for claim in round_claims([run])} == {"ttft", "output_throughput"}
+
+
+def test_p50_and_the_last_ttft_are_claims_of_their_own() -> None:
+    names = [claim.claim_id for claim in round_claims([synthetic_run(SyntheticRun(arm="patched"))])]
+    assert len(set(names)) == len(names)
+    assert {"round.patched.c4.ttft.p50", "round.patched.c4.ttft.max"} <= set(names)
