@@ -35,9 +35,14 @@ STORED_QUIET_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The control's files: written in this interval, by the clock of the host that holds them."""
+    """The control's own sessions, and the interval their files were written in.
 
-    since: str
+    The cell that stores them and the cell that reads them back may differ: one life measures several
+    cells, and each has special sessions of its own.
+    """
+
+    sessions: tuple[tuple[int, ...], ...]  # by instance
+    since: str  # by the clock of the host that holds the files
     until: str
 
 
@@ -47,9 +52,10 @@ def store(stage: Stage) -> Stored | None:
     if kv is None:
         return None
     since = kv.now()
-    _load(stage, STORE, stage.special(WARM_CONTROL_SESSION))
+    sessions = stage.special(WARM_CONTROL_SESSION)
+    _load(stage, STORE, sessions)
     _wait_written(stage, kv)
-    return Stored(since=since, until=kv.now())
+    return Stored(sessions=tuple(map(tuple, sessions)), since=since, until=kv.now())
 
 
 def run(stage: Stage, stored: Stored) -> None:
@@ -71,7 +77,7 @@ def run(stage: Stage, stored: Stored) -> None:
     )
     residency(stage, WARM_READ)
     time.sleep(phases.SETTLE_S)
-    _load(stage, WARM_READ, stage.special(WARM_CONTROL_SESSION))
+    _load(stage, WARM_READ, stored.sessions)
     time.sleep(phases.SETTLE_S)
 
 
