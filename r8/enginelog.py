@@ -36,6 +36,13 @@ TROUBLE_TEXTS = (
     "retrieved tokens is less than the expected number",
     "due to KV load failure",
 )
+# An engine that loads a model: what it loads, how large that is, and what the load took.
+WEIGHT_TEXTS = (
+    "Starting to load model",
+    "Checkpoint size:",
+    "Loading weights took",
+    "Model loading took",
+)
 # A buffer refused by a full tier. One a chunk is usual: refused, evicted, granted.
 REFUSED_TEXTS = (
     "Failed to allocate memory block of size",
@@ -124,7 +131,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Row]], ...] = (
 )
 
 
-_KINDS = (("fatal", FATAL_TEXTS), ("trouble", TROUBLE_TEXTS), ("alloc_failed", REFUSED_TEXTS))
+_KINDS = (
+    ("fatal", FATAL_TEXTS),
+    ("trouble", TROUBLE_TEXTS),
+    ("alloc_failed", REFUSED_TEXTS),
+    ("weights", WEIGHT_TEXTS),
+)
 
 
 def parse_line(raw: bytes) -> Row | None:

@@ -66,9 +66,19 @@ WORK_METRICS = (
 )
 
 
+# Where engines are the loaders, as well.
+ENGINE_METRICS = (
+    ("measure", "engine_wait", "mean"),
+    ("measure", "engine_start", "mean"),
+    ("measure", "engine_said_load", "mean"),
+)
+
+
 def metrics_of(run: Run) -> tuple[tuple[str, str, str], ...]:
     """What the tables show of one run: phase, metric, statistic."""
-    return SHOWN_METRICS if run.work is None else WORK_METRICS
+    if run.work is None:
+        return SHOWN_METRICS
+    return WORK_METRICS + (ENGINE_METRICS if run.work.tool == "engine" else ())
 
 
 def markdown(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from r8.verdict_session import Session
 
 LOAD, SWITCH = "load", "switch"
+ENGINE = "engine"  # a tool: the workers start engines
 # Of the curve; its whole range is in the view `utilisation`.
 CURVE_SHOWN = tuple(n for n in CURVE if n == 1 or n % 5 == 0)
 
@@ -36,6 +37,15 @@ SWITCH_NOTE = (
     "U = 1 - n * t_load / 3600 s from the load times of these runs: **basis modelled**, "
     "whatever the loads are. Measured beside it: what a run that switches at a compressed time "
     "scale really served. Prediction: bytes of one model over the bandwidth fio measured."
+)
+ENGINE_LOAD_NOTE = (
+    "The engine as the loader: its load is what its own log marks, seen by our clock; beside it "
+    "the seconds it prints itself. Start: from the start of its process to its first answer."
+)
+ENGINE_SWITCH_NOTE = (
+    "Engines switched for real: stop one, start the next, load, serve until the next switch. Their "
+    "load alone is in the model; what they wait for the engine before and what they take to start "
+    "is not, and is in what was served. The load is at the run's time scale, the rest is not."
 )
 CURVE_NOTE = (
     "Utilisation by switches an hour, basis modelled; the interval is that of the load time over "
@@ -75,6 +85,7 @@ def load_section(session: Session) -> str:
         markdown(rows, headers),
         _ratios(session, runs, "work_wall", "", "predicted_work_wall"),
         _faster(session, runs),
+        _engines(session, runs, ENGINE_LOAD_NOTE),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -177,10 +188,31 @@ def switch_section(session: Session) -> str:
         SWITCH_NOTE,
         markdown(rows, headers),
         _ratios(session, runs, "work_time", "mean", "predicted_work_time"),
+        _engines(session, runs, ENGINE_SWITCH_NOTE),
         CURVE_NOTE,
         _curve(session, runs),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _engines(session: Session, runs: Sequence[Run], note: str) -> str:
+    """What engines took to stop, start and load, beside their own words."""
+    rows = [
+        [
+            run.block,
+            run.arm,
+            f"c{run.concurrency}",
+            shown(session, run, "engine_wait", "mean", s_from_ns),
+            shown(session, run, "engine_start", "mean", s_from_ns),
+            shown(session, run, "work_time", "mean", s_from_ns),
+            shown(session, run, "engine_said_load", "mean", s_from_ns),
+        ]
+        for run in runs
+        if run.work is not None and run.work.tool == ENGINE
+    ]
+    headers = ["block", "arm", "level", "mean wait for the one before s", "mean start s"]
+    headers += ["mean load s", "mean load by its own words s"]
+    return f"{note}\n\n{markdown(rows, headers)}" if rows else ""
 
 
 def _curve(session: Session, runs: Sequence[Run]) -> str:

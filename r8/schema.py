@@ -27,7 +27,7 @@ PROBES_OF_A_RUN = (
 RESIDENCY_METHODS = ("cachestat", "mincore")
 ENGINE_LOG_KINDS = (
     *("lookup", "retrieved", "stored", "patch_loaded", "patch_read"),
-    *("fatal", "trouble", "alloc_failed"),
+    *("fatal", "trouble", "alloc_failed", "weights"),
 )
 CALIBRATION_NAMES = ("ceiling", "serial", "client", "client-limit")
 CALIBRATION_TOOLS = (

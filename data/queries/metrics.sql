@@ -195,16 +195,33 @@ WHERE begin_ns IS NOT NULL;
 
 -- Bytes read in every phase by every block device and every engine process: the first sample at or
 -- after the phase's end less the last sample at or before its begin. A process that starts inside
--- the phase counts from 0; one that ends inside it has no last reading and is refused.
+-- the phase counts from 0. One that ends inside it has no last reading: where it was waited for by a
+-- process that is watched too (its row `exited`, or a worker that adopts orphans), the kernel has
+-- added all it ever read to that one, and its own row takes away what it had read before the phase,
+-- so that sums over a tree hold; else it is refused.
 -- Cannot show: what a process read through mmap of another file system's cache, or network reads.
 CREATE OR REPLACE VIEW phase_reads AS
-WITH readings AS (
+WITH adopters AS (
+    SELECT run_id, json_extract_string(detail, '$.worker') AS worker,
+           bool_and(coalesce(json_extract_string(detail, '$.reaps_orphans'), '') = 'true') AS adopts
+    FROM events WHERE name = 'worker_started' AND json_valid(detail) GROUP BY ALL
+),
+readings AS (
     SELECT run_id, probe, host, device, mono_ns, coalesce(epoch, 0) AS epoch,
            CASE probe WHEN 'disk' THEN 512 * value ELSE value END AS total_bytes
     FROM probes
     WHERE value IS NOT NULL
       AND ((probe = 'disk' AND counter = 'read_sectors')
            OR (probe = 'process' AND counter = 'read_bytes'))
+),
+exits AS (
+    SELECT x.run_id, x.host, x.device, bool_or(
+               x.text LIKE 'folded:%' OR x.text = 'lost:its parent is not in the tree'
+               AND coalesce(a.adopts, false)) AS folded
+    FROM probes x LEFT JOIN adopters a
+        ON a.run_id = x.run_id AND starts_with(x.device, a.worker || ':')
+    WHERE x.probe = 'process' AND x.counter = 'exited'
+    GROUP BY ALL
 ),
 edges AS (
     SELECT p.run_id, p.phase, p.occurrence, x.probe, x.host, x.device, p.begin_ns, p.end_ns,
@@ -221,20 +238,24 @@ edges AS (
     GROUP BY ALL
 ),
 judged AS (
-    SELECT *, probe = 'process' AND first_ns > begin_ns AND first_ns <= end_ns AS born_inside,
-        CASE WHEN after_ns IS NULL AND probe = 'process' THEN 'process ended inside the phase'
+    SELECT e.*, probe = 'process' AND first_ns > begin_ns AND first_ns <= end_ns AS born_inside,
+        after_ns IS NULL AND probe = 'process' AND coalesce(x.folded, false) AS folded,
+        CASE WHEN folded THEN NULL
+             WHEN after_ns IS NULL AND probe = 'process' THEN 'process ended inside the phase'
              WHEN after_ns IS NULL THEN 'no sample at or after the end of the phase'
              WHEN before_ns IS NULL AND NOT born_inside
              THEN 'no sample at or before the begin of the phase'
              WHEN before_epoch <> after_epoch OR after_bytes < before_bytes
              THEN 'counter regressed or device replaced' END AS reason
-    FROM edges
+    FROM edges e LEFT JOIN exits x USING (run_id, host, device)
     -- Processes that ended before the phase, or were born after it, had no part in it.
     WHERE NOT (probe = 'process' AND (last_ns < begin_ns OR first_ns > end_ns))
 )
 SELECT run_id, phase, occurrence, probe, host, device, before_ns, after_ns,
        n_inside + CAST(before_ns IS NOT NULL AS BIGINT) + CAST(after_ns IS NOT NULL AS BIGINT) AS n,
-       CASE WHEN reason IS NULL THEN after_bytes - coalesce(before_bytes, 0) END AS read_bytes,
+       CASE WHEN reason IS NULL
+            THEN CASE WHEN folded THEN 0 ELSE after_bytes END - coalesce(before_bytes, 0)
+       END AS read_bytes,
        reason
 FROM judged;
 
@@ -743,6 +764,8 @@ WHERE m.phase = 'measure';
 -- One row a worker and phase of a work run (loading, switching, a checkpoint): what the worker said,
 -- instants on the monotonic clock it shares with everything else. scheduled_ns is the barrier.
 -- outcome: ok, failed (its own error), ended (the process was gone), silent (no answer in time).
+-- A worker that starts an engine began with it at started_ns, loaded by the engine's log from
+-- begin_ns to end_ns, and could answer from serve_begin_ns on; for others the three pairs are one.
 -- Cannot show: which device the bytes came from; the byte balance of the run does.
 CREATE OR REPLACE VIEW work AS
 SELECT run_id,
@@ -754,6 +777,10 @@ SELECT run_id,
        CAST(json_extract_string(detail, '$.begin_ns') AS BIGINT) AS begin_ns,
        CAST(json_extract_string(detail, '$.end_ns') AS BIGINT) AS end_ns,
        CAST(json_extract_string(detail, '$.bytes') AS BIGINT) AS bytes,
+       CAST(coalesce(json_extract_string(detail, '$.started_ns'),
+                     json_extract_string(detail, '$.begin_ns')) AS BIGINT) AS started_ns,
+       CAST(coalesce(json_extract_string(detail, '$.serve_begin_ns'),
+                     json_extract_string(detail, '$.end_ns')) AS BIGINT) AS serve_begin_ns,
        CAST(json_extract_string(detail, '$.serve_end_ns') AS BIGINT) AS serve_end_ns,
        detail
 FROM events
@@ -821,6 +848,54 @@ UNION ALL
 SELECT run_id, quotient, '', '', n, CASE WHEN reason IS NULL THEN measured_ns / predicted_ns END,
        'measured / predicted', coalesce(reason, unmeasured)
 FROM found;
+
+-- ---------------------------------------------------------------- the engine as a loader
+-- What an engine said of its own load in the measured phase, one row a worker: seconds, the size of
+-- the checkpoint in GiB (both rounded to two digits by it), the directory. NULL where it did not say.
+CREATE OR REPLACE VIEW engine_loads AS
+WITH lines AS (
+    SELECT run_id, instance AS worker,
+           regexp_extract(text, 'Loading weights took ([0-9.]+) seconds', 1) AS seconds,
+           regexp_extract(text, 'Checkpoint size: ([0-9.]+) GiB', 1) AS gib,
+           regexp_extract(text, 'Starting to load model (.+?)\.\.\.', 1) AS directory
+    FROM engine_log WHERE kind = 'weights'
+)
+SELECT run_id, worker, max(TRY_CAST(seconds AS DOUBLE)) AS said_s,
+       max(TRY_CAST(gib AS DOUBLE)) AS said_gib, max(nullif(directory, '')) AS said_directory,
+       count(*) FILTER (directory <> '') AS n_loads
+FROM lines GROUP BY run_id, worker;
+
+-- Times of engines that load, ns, mean over the workers of the measured phase.
+--   engine_said_load   what the engines' own lines say they took
+--   engine_start       engine started - could answer, its load included
+--   engine_wait        switch due - the engine before was gone; 0 where none was before
+CREATE OR REPLACE VIEW engine_work AS
+WITH rows AS (
+    SELECT w.run_id, w.outcome, l.said_s * 1e9 AS said_ns,
+           w.serve_begin_ns - CAST(json_extract_string(w.detail, '$.turn_ns') AS BIGINT) AS start_ns,
+           CAST(json_extract_string(w.detail, '$.turn_ns') AS BIGINT) - w.started_ns AS wait_ns
+    FROM work w LEFT JOIN engine_loads l USING (run_id, worker) WHERE w.phase = 'measure'
+),
+means AS (
+    SELECT run_id, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed,
+           count(*) FILTER (said_ns IS NULL) AS n_silent, avg(said_ns) AS said_ns,
+           avg(start_ns) AS start_ns, avg(wait_ns) AS wait_ns
+    FROM rows GROUP BY run_id
+)
+SELECT r.run_id, v.metric, 'mean' AS statistic, 'ns' AS unit, coalesce(m.n, 0) AS n, v.estimator,
+       CASE WHEN m.n IS NULL THEN 'no work in this phase'
+            WHEN m.n_failed > 0 THEN m.n_failed || ' of ' || m.n || ' workers failed'
+            WHEN v.metric = 'engine_said_load' AND m.n_silent > 0
+            THEN m.n_silent || ' engines did not say what their load took' END AS reason,
+       CASE WHEN reason IS NULL THEN
+            CASE v.metric WHEN 'engine_said_load' THEN m.said_ns
+                          WHEN 'engine_start' THEN m.start_ns ELSE m.wait_ns END END AS value
+FROM runs r CROSS JOIN (VALUES
+    ('engine_said_load', 'mean of the engines'' own words'),
+    ('engine_start', 'mean of first answer - start'),
+    ('engine_wait', 'mean of start - switch due')) v(metric, estimator)
+LEFT JOIN means m USING (run_id)
+WHERE r.tool = 'engine';
 
 -- ---------------------------------------------------------------- checkpoint writes
 -- What the device takes by itself, bytes/s: the best of the run's `write_ceiling` events.
@@ -959,19 +1034,21 @@ SELECT run_id, arm, block, n_per_hour, n_loads, load_s, predicted_load_s,
 FROM loads CROSS JOIN (SELECT unnest(generate_series(1, 60)) AS n_per_hour);
 
 -- A switching run's own hour: what was served beside what the model says at the same pace.
---   utilisation_measured   sum of (stopped answering - loaded) / (last stop - first switch). A load
---                          that was not over when the next switch was due is refused, not cut.
+--   utilisation_measured   sum of (stopped answering - could answer) / (last stop - first switch).
+--                          A worker that could not answer when the next switch was due is refused,
+--                          not cut. Where engines are switched, stopping and starting them is in it,
+--                          and in the model's load is not.
 --   utilisation_modelled pace  1 - mean load / (time from switch to switch)
 --   utilisation_modelled n20   the view `utilisation` at the published 20 switches an hour
 --   predicted_utilisation n20  the same with bytes / ceiling_bandwidth for the load
 --   utilisation_over_predicted n20, utilisation_over_modelled pace: measured by the two
 CREATE OR REPLACE VIEW utilisation_metrics AS
 WITH served AS (
-    SELECT w.run_id, count(*) AS n, sum(serve_end_ns - end_ns) AS served_ns,
-           max(serve_end_ns) - min(begin_ns) AS window_ns, avg(end_ns - begin_ns) AS load_ns,
+    SELECT w.run_id, count(*) AS n, sum(serve_end_ns - serve_begin_ns) AS served_ns,
+           max(serve_end_ns) - min(started_ns) AS window_ns, avg(end_ns - begin_ns) AS load_ns,
            (max(scheduled_ns) - min(scheduled_ns)) / (count(*) - 1) AS period_ns,
            count(*) FILTER (outcome <> 'ok') AS n_failed, count(*) FILTER (serve_end_ns IS NULL)
-               AS n_idle, count(*) FILTER (end_ns - scheduled_ns > late_ns) AS n_late
+               AS n_idle, count(*) FILTER (serve_begin_ns - scheduled_ns > late_ns) AS n_late
     FROM (SELECT *, min(scheduled_ns) OVER (PARTITION BY run_id ORDER BY scheduled_ns
                  ROWS BETWEEN 1 FOLLOWING AND 1 FOLLOWING) - scheduled_ns AS late_ns
           FROM work WHERE phase = 'measure') w
@@ -1044,6 +1121,9 @@ WITH rows AS (
     UNION ALL BY NAME
     SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
     FROM work_prediction
+    UNION ALL BY NAME
+    SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
+    FROM engine_work
     UNION ALL BY NAME
     SELECT run_id, 'measure' AS phase, metric, statistic, value, unit, n, estimator, reason
     FROM save_metrics

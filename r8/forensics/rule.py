@@ -75,7 +75,7 @@ def _checks(rule: Rule, case: Case) -> list[Check]:
     if rule.of_kv and case.run.recompute:
         return [not_applicable("a recompute arm reads no KV", "Rule C7 is about it.")]
     if case.run.work is not None:
-        if rule.of_engine:
+        if rule.of_engine and rule.work_checks is None:
             job = case.run.work.job
             return [not_applicable(f"job {job} runs without a KV engine", "It has no such thing.")]
         return list((rule.work_checks or rule.checks)(case))

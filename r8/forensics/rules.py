@@ -27,6 +27,7 @@ from r8.forensics import (
     surroundings,
     trouble,
     work,
+    work_engine,
 )
 from r8.forensics.rule import Rule
 from r8.units import mib, s_from_ns
@@ -147,7 +148,9 @@ RULES: tuple[Rule, ...] = (
         threshold=f"send lag at most {client.SEND_LAG_SHARE_MAX:.0%} of the TTFT p50 (the "
         f"tolerance of a claim); median TTFT error at most {client.TTFT_ERROR_SHARE_MAX:.0%} "
         "(a fifth of it); without a KV engine: no worker behind the barrier by more than "
-        f"{work.BARRIER_LAG_SHARE_MAX:.0%} of the shortest load, and none before it",
+        f"{work.BARRIER_LAG_SHARE_MAX:.0%} of the shortest load, and none before it; engines at "
+        f"one barrier: all of them load together for {work_engine.OVERLAP_SHARE_MIN:.0%} of the "
+        "longest load",
         checks=client.client_kept_up,
         work_checks=work.released_together,
     ),
@@ -181,8 +184,11 @@ RULES: tuple[Rule, ...] = (
         "story.",
         inputs="server_request_id of measured requests; lookup lines; counters "
         f"{counters.EXTERNAL_HITS} and {counters.PREFIX_HITS} of each instance's /metrics",
-        threshold="every response joined; counters exactly the sum of the lines, and 0",
+        threshold="every response joined; counters exactly the sum of the lines, and 0; an engine "
+        "as a loader: its log names the directory and its size, and what it says its load took is "
+        f"not above what was seen by more than {work_engine.SAID_ERROR_S:g} s (its rounding)",
         checks=counters.counters_agree,
+        work_checks=work_engine.words_agree,
         of_kv=True,
         of_engine=True,
     ),

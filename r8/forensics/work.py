@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from r8.forensics import work_engine
 from r8.forensics.balance import BALANCE_TOLERANCE, device_checks
 from r8.forensics.coldness import RESIDENT_SHARE_MAX
 from r8.forensics.rule import Check, missing, not_applicable
@@ -23,14 +24,15 @@ BARRIER_LAG_SHARE_MAX = 0.05
 HEADER_SHARE_MAX = 0.001
 
 _ROWS = """
-SELECT worker, outcome, error, scheduled_ns, begin_ns, end_ns, bytes
+SELECT worker, outcome, error, scheduled_ns, started_ns, begin_ns, end_ns, bytes
 FROM work WHERE run_id = $run AND phase = $phase ORDER BY worker
 """
 
 
 def work_rows(case: Case, phase: str = "measure") -> list[dict[str, Any]]:
     """What every worker said of a phase, by worker."""
-    names = ("worker", "outcome", "error", "scheduled_ns", "begin_ns", "end_ns", "bytes")
+    instants = ("scheduled_ns", "started_ns", "begin_ns", "end_ns")
+    names = ("worker", "outcome", "error", *instants, "bytes")
     return [dict(zip(names, row, strict=True)) for row in case.rows(_ROWS, phase=phase)]
 
 
@@ -68,11 +70,11 @@ def released_together(case: Case) -> list[Check]:
     rows = [row for row in work_rows(case) if row["outcome"] == "ok"]
     if not rows:
         return [missing("no worker to time", "No worker finished the measured phase.")]
-    unknown = [row for row in rows if row["begin_ns"] is None or row["scheduled_ns"] is None]
+    unknown = [row for row in rows if row["started_ns"] is None or row["scheduled_ns"] is None]
     if unknown:
         return [missing(f"{len(unknown)} workers without instants", "Their rows lack them.")]
-    lag_ns = max(row["begin_ns"] - row["scheduled_ns"] for row in rows)
-    early = sum(row["begin_ns"] < row["scheduled_ns"] for row in rows)
+    lag_ns = max(row["started_ns"] - row["scheduled_ns"] for row in rows)
+    early = sum(row["started_ns"] < row["scheduled_ns"] for row in rows)
     shortest_ns = min(row["end_ns"] - row["begin_ns"] for row in rows)
     limit_ns = BARRIER_LAG_SHARE_MAX * shortest_ns
     return [
@@ -82,7 +84,8 @@ def released_together(case: Case) -> list[Check]:
             f"{early} workers early",
             held=lag_ns <= limit_ns and not early,
             otherwise="The workers did not work at the same time: the load was less than planned.",
-        )
+        ),
+        *work_engine.loads_overlap(case, rows),
     ]
 
 

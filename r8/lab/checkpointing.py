@@ -83,7 +83,8 @@ def _phases(stage: WorkStage, files: Files) -> None:
 
 
 def _setting(stage: WorkStage, name: str, default: int) -> int:
-    return int(stage.plan.settings.get(name, default))
+    found = stage.setting(name)
+    return default if found is None else int(found)
 
 
 def _prepare(stage: WorkStage) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 The order is the argument: make the models, bring them to the device, drop the page cache, look
 whether nothing is left, then load each once. The same loads again, from the page cache, show that
-the byte balance can say no.
+the byte balance can say no. An arm with tool `engine` starts engines instead of loaders; they stay
+until the window's bytes are counted, and one of them stands for all in the warm load.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.lab import model_files
+from r8.lab import engine_loading, model_files
 from r8.lab.jobs import Job
 from r8.lab.work_stage import Files, act, drop, look, make_durable, one_a_worker
 
@@ -33,9 +34,13 @@ def models_of(stage: WorkStage) -> dict[str, Path]:
 
 def make_models(stage: WorkStage) -> Files:
     """A model for each worker, made on the spot unless the site names a directory of them."""
-    plan, made = stage.plan, stage.arm.files_dir is None
-    models = models_of(stage)
-    if made:
+    plan, made, models = stage.plan, stage.arm.files_dir is None, models_of(stage)
+    if engine_loading.is_engine(stage.arm):
+        # Engines of a switching run follow one another.
+        engine_loading.require_engines(stage, 1 if plan.job == "switch" else len(models))
+        if made:
+            engine_loading.make_models(stage, models)
+    elif made:
         stage.say(f"making {len(models)} models of {plan.worker_bytes} bytes")
         for directory in models.values():
             model_files.make_model(
@@ -47,11 +52,15 @@ def make_models(stage: WorkStage) -> Files:
 
 def loaders(stage: WorkStage) -> list[WorkerSpec]:
     """A process a worker, each with its device."""
-    return one_a_worker(stage, TOOL)
+    tool = engine_loading.TOOL if engine_loading.is_engine(stage.arm) else TOOL
+    return one_a_worker(stage, tool)
 
 
 def rewarm(stage: WorkStage) -> None:
     """Load a small model from elsewhere: a drop takes the libraries' pages away as well."""
+    if engine_loading.is_engine(stage.arm):
+        engine_loading.rewarm(stage)
+        return
     small = stage.ground.work_dir / "rewarm"
     if not small.is_dir():
         model_files.make_model(small, REWARM_BYTES, REWARM_BYTES, stage.recording.run.seed)
@@ -62,7 +71,14 @@ def _phases(stage: WorkStage, files: Files) -> None:
     make_durable(stage, files)
     drop(stage)
     rewarm(stage)
-    orders = {name: {"path": str(path)} for name, path in models_of(stage).items()}
+    models = models_of(stage)
+    if engine_loading.is_engine(stage.arm):
+        act(stage, "measure", engine_loading.loads(stage, models))
+        look(stage, "after_measure")
+        act(stage, "release", {name: {"do": "stop"} for name in models})
+        engine_loading.warm(stage, models)
+        return
+    orders = {name: {"path": str(path)} for name, path in models.items()}
     act(stage, "measure", orders)
     look(stage, "after_measure")
     act(stage, "warm", orders)

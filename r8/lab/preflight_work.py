@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from r8.lab import commands
 from r8.lab.check import Check
+from r8.lab.engine_loading import engine_fault, is_engine
 from r8.lab.hosts import engine_words
 from r8.lab.model_files import SUFFIX
+from r8.lab.plan import levels_of
 from r8.lab.preflight_plan import SECONDS_PER_MINUTE
 from r8.lab.preflight_site import place_checks
 from r8.lab.site import fill
@@ -29,6 +31,7 @@ def work_checks(site: Site, plan: WorkPlan) -> Iterator[Check]:
     """Everything but the run directory, which is every scenario's."""
     yield _duration(plan)
     yield from _here(site, plan)
+    yield from _engines(site, plan)
     if site.rehearsal is not None:
         return  # the rehearsal builds its own devices and environment
     yield _tools(site)
@@ -71,6 +74,25 @@ def _here(site: Site, plan: WorkPlan) -> Iterator[Check]:
                 saw=f"{host.name} is behind a prefix",
                 next_step=f"start R8 on {host.name}, with a site file that names no prefix for it",
             )
+
+
+def _engines(site: Site, plan: WorkPlan) -> Iterator[Check]:
+    """Arms that start the engine: whether its command can be given a model, and often enough."""
+    for name, arm in plan.arm.items():
+        if not is_engine(arm):
+            continue
+        at_once = 1 if plan.job == "switch" else max(levels_of(plan, name))
+        fault = engine_fault(site, at_once)
+        if fault is None and site.rehearsal is None and arm.files_dir is None:
+            fault = "an engine loads real models only, and files_dir names none"
+        yield Check(
+            name=f"engines of {name}",
+            ok=fault is None,
+            saw=fault or f"{at_once} at once of {len(site.instances)} instances",
+            next_step=""
+            if fault is None
+            else "mend [engine], [[instances]] or the arm's files_dir",
+        )
 
 
 def _tools(site: Site) -> Check:

@@ -4,7 +4,8 @@ Every switch has a worker of its own, which waits with everything imported: at i
 over, loads its model cold, and answers until the next one's instant, when it lets its memory go.
 So a switch costs what the published model counts, the load, and nothing that does not scale with
 the device, such as the start of a framework. A load that is not over when the next switch is due
-serves nothing.
+serves nothing. An arm with tool `engine` leaves nothing out: at each instant the engine that served
+is stopped, another one is started on its own model, and serves from its first answer on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import SiteError
+from r8.lab import engine_loading
 from r8.lab.jobs import Job
 from r8.lab.loading import loaders, make_models, models_of, rewarm
 from r8.lab.work_stage import act, drop, look, make_durable
@@ -32,7 +34,7 @@ def schedule(workers: tuple[str, ...], period_ns: int) -> dict[str, dict[str, in
 
 
 def _phases(stage: WorkStage, files: Files) -> None:
-    period_s = stage.plan.settings.get(PERIOD)
+    period_s = stage.setting(PERIOD)
     if period_s is None or period_s <= 0:
         raise SiteError(
             f"a switching scenario needs settings.{PERIOD} above 0",
@@ -42,9 +44,15 @@ def _phases(stage: WorkStage, files: Files) -> None:
     make_durable(stage, files)
     drop(stage)
     rewarm(stage)
-    paths = {name: {"path": str(path)} for name, path in models_of(stage).items()}
+    models = models_of(stage)
     planned = schedule(stage.workers, round(period_s * NS_PER_S))
     stage.recording.event("switch_plan", period_s=period_s, time_scale=stage.plan.time_scale)
+    if engine_loading.is_engine(stage.arm):
+        act(stage, "measure", engine_loading.switches(stage, models, planned))
+        look(stage, "after_measure")
+        engine_loading.warm(stage, models)
+        return
+    paths = {name: {"path": str(path)} for name, path in models.items()}
     orders: dict[str, dict[str, Any]] = {name: paths[name] | planned[name] for name in paths}
     act(stage, "measure", orders)
     look(stage, "after_measure")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from r8.lab.engine_loading import is_engine
 from r8.lab.ground import imagined
+from r8.lab.site import fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +35,14 @@ def work_dry_run(loaded: LoadedSite, matrix: Matrix, places: Sequence[Place]) ->
             device = plan.accelerator.format(worker=number)
             words = ground.python_running(f"WORKER_{arm.tool}", "--device", device)
             yield f"here$ {shlex.join(words)} &"
+        if is_engine(arm):
+            yield "# each worker starts the engine on its model; switched ones follow one another"
+            at_once = 1 if plan.job == "switch" else place.concurrency
+            for instance in loaded.site.instances[:at_once]:
+                names = ground.names(arm) | instance.vars | {"model_dir": f"{where}/model-WORKER"}
+                names |= {"port": str(instance.port), "instance": instance.name, "kv_dir": ""}
+                command = fill(loaded.site.engine.command, names, where="engine.command")
+                yield f"here$ {shlex.join(command)} &"
         yield f"here$ sync -f {shlex.quote(where)}"
         for words in ground.drop_commands(arm, ()):
             yield f"here$ {shlex.join(words)}"

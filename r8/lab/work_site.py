@@ -22,8 +22,8 @@ CALIBRATION_FILE_BYTES = 16 * BYTES_PER_MIB
 # What a job can be told to move its bytes with. A name that is not here would be measured with
 # something else and reported under that name.
 TOOLS = {
-    "load": {"safetensors"},
-    "switch": {"safetensors"},
+    "load": {"safetensors", "engine"},
+    "switch": {"safetensors", "engine"},
     "checkpoint": {"full-each", "sharded"},
 }
 
@@ -36,6 +36,7 @@ class WorkArm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     env: dict[str, str] = {}  # added to the workers' environment
     # A directory of the device that holds one directory a worker already; None: made on the spot.
     files_dir: str | None = None
+    settings: dict[str, float] = {}  # of the plan's, where this arm has its own
 
 
 class WorkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

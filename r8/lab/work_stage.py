@@ -71,6 +71,10 @@ class WorkStage:
         unset = {*self.ground.site.engine.unset_env, "PYTHONPATH"}
         return {key: word for key, word in base.items() if key not in unset} | self.arm.env
 
+    def setting(self, name: str) -> float | None:
+        """A number of the site's `settings`: the arm's own before the plan's."""
+        return self.arm.settings.get(name, self.plan.settings.get(name))
+
     def torch_device(self, worker: int) -> str:
         """Where one worker's bytes end: an accelerator, or host memory."""
         return self.plan.accelerator.format(worker=worker)

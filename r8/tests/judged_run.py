@@ -34,7 +34,10 @@ def judged_run(
     edit: Callable[[Tables], None] | None = None,
     edit_log: Callable[[str], str] | None = None,
 ) -> Evidence:
-    """A sealed run read back; `edit` sees every journal's rows, `run` (one row) included."""
+    """A sealed run read back; `edit` sees every journal's rows, `run` (one row) included.
+
+    Rows it puts under `logs` (`instance`, `text`) become further engines' logs.
+    """
     partial = build_partial(root, spec)
     tables: Tables = {
         path.stem: [json.loads(line) for line in path.read_text().splitlines()]
@@ -45,6 +48,8 @@ def judged_run(
     if edit is not None:
         edit(tables)
     (partial / "run.json").write_text(json.dumps(tables.pop("run")[0]))
+    for row in tables.pop("logs", []):
+        (partial / "raw" / f"server-{row['instance']}.log").write_text(row["text"])
     for name, rows in tables.items():
         write_lines(partial / f"{name}.jsonl", rows)
     if edit_log is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -207,6 +208,50 @@ def test_a_process_that_ended_inside_the_phase_is_not_guessed(tmp_path: Path) ->
     )
     found = metric(tmp_path, SyntheticRun(), "process_read_bytes", probes=probes)
     assert (found.value, found.reason) == (None, "a:1:10: process ended inside the phase")
+
+
+LOST = "lost:its parent is not in the tree"
+
+
+@pytest.mark.parametrize(
+    ("account", "root", "read_bytes"),
+    [
+        ("folded:a:1:10", {}, 1000 + 400 + 30),
+        (LOST, {"reaps_orphans": True}, 1000 + 400 + 30),
+        (LOST, {"reaps_orphans": False}, None),
+        (LOST, {}, None),
+        ("lost:a:1:10 ignores SIGCHLD", {"reaps_orphans": True}, None),
+    ],
+)
+def test_a_process_that_was_waited_for_is_in_its_parents_bytes(
+    tmp_path: Path, account: str, root: dict[str, bool], read_bytes: int | None
+) -> None:
+    """The parent read 1000 B itself; a child 900 B, 500 of them before the phase; another 30 B."""
+
+    def ended(device: str, word: str) -> Row:
+        row = sample(MEASURE_BEGIN + 2 * S, 1, probe="process", counter="exited")
+        return {**row, "device": device, "text": word}
+
+    probes = processes(
+        process("a:1:10", MEASURE_BEGIN - S, 500),
+        process("a:1:10", END + S, 500 + 1000 + 900 + 30),
+        process("a:2:11", MEASURE_BEGIN - S, 500),
+        process("a:2:11", MEASURE_BEGIN + S, 900),
+        process("a:3:12", MEASURE_BEGIN + S, 30),
+        ended("a:2:11", account),
+        ended("a:3:12", "folded:a:1:10"),
+    )
+    detail = json.dumps({"worker": "a", **root})
+    started = {"name": "worker_started", "mono_ns": 1, "wall_ns": 1, "detail": detail}
+    found = metric(
+        tmp_path,
+        SyntheticRun(),
+        "process_read_bytes",
+        probes=probes,
+        events=lambda rows: [started, *rows],
+    )
+    reason = None if read_bytes else "a:2:11: process ended inside the phase"
+    assert (found.value, found.reason) == (read_bytes, reason)
 
 
 CASES: list[tuple[SyntheticRun, str, int | None, str | None]] = [

@@ -47,7 +47,7 @@ def test_a_rehearsal_is_modelled() -> None:
         ("ready_timeout_s = 240.0", "ready_timout_s = 240.0", "ready_timout_s"),
         ("sessions = 16", "sessions = 'many'", "sessions"),
         ("schema = 1", "schema = 99", "schema 99"),
-        ('tool = "safetensors"', 'tool = "engine"', "tool names 'engine'"),
+        ('tool = "safetensors"', 'tool = "own-loader"', "tool names 'own-loader'"),
         ('name = "local"', 'name = "elsewhere"', "local"),
         ('arms = ["unpatched", "patched"]', 'arms = ["unpached"]', "unpached"),
         ('basis = "modelled"', 'basis = "true"', "basis"),

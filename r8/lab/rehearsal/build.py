@@ -17,7 +17,7 @@ from r8.lab.rehearsal.ladder import shaped_device
 from r8.lab.rehearsal.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from r8.lab.keeper import Keeper
     from r8.lab.rehearsal.ladder import ShapedDevice
@@ -122,14 +122,9 @@ def _needs(site: Site, scenario: str) -> _Needs:
 
 
 def _model(numbers: dict[str, int], python: Path) -> dict[str, Any]:
-    options = [f"--{key.replace('_', '-')}={value}" for key, value in numbers.items()]
-    script = Path(__file__).with_name("tiny_model.py")
     # A folder for every set of numbers: scenarios with other models must not remake each other's.
     home = STACK_DIR / "-".join(["model", *(str(value) for value in numbers.values())])
-    done = commands.run(
-        [str(python), "-W", "ignore", str(script), str(home), *options],
-        timeout_s=MODEL_TIMEOUT_S,
-    )
+    done = commands.run(model_argv([str(python)], home, numbers), timeout_s=MODEL_TIMEOUT_S)
     if not done.ok:
         raise SiteError(
             f"the tiny model could not be made: {done.error}",
@@ -138,6 +133,13 @@ def _model(numbers: dict[str, int], python: Path) -> dict[str, Any]:
         )
     facts: dict[str, Any] = json.loads(done.output.splitlines()[-1])
     return facts
+
+
+def model_argv(python: Sequence[str], home: Path, numbers: Mapping[str, int]) -> list[str]:
+    """The command that makes a tiny model of these numbers in a directory."""
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in numbers.items()]
+    script = Path(__file__).with_name("tiny_model.py")
+    return [*python, "-W", "ignore", str(script), str(home), *options]
 
 
 def _check_model(model: dict[str, Any], plan: Plan, site_name: str) -> None:

@@ -47,14 +47,15 @@ def build(args: argparse.Namespace) -> dict[str, Any]:
         "path": str(out),
         "bytes_per_token": 2 * args.layers * args.kv_heads * args.head_dim * FP32_BYTES,
         "vocab": list(PRINTABLE),
-        **{key: value for key, value in vars(args).items() if key != "out"},
+        **{key: value for key, value in vars(args).items() if key != "out" and value is not None},
     }
     stamp = out / STAMP
     if stamp.exists() and json.loads(stamp.read_text()) == facts:
         return facts
     out.mkdir(parents=True, exist_ok=True)
     _tokenizer(args.max_tokens).save_pretrained(out)
-    _model(args).save_pretrained(out)
+    shards = {} if args.shard_bytes is None else {"max_shard_size": args.shard_bytes}
+    _model(args).save_pretrained(out, **shards)
     stamp.write_text(json.dumps(facts))  # last: an interrupted build is built again
     return facts
 
@@ -132,6 +133,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--max-tokens", type=int, default=8192)
     parser.add_argument("--seed", type=int, default=8)
+    parser.add_argument("--shard-bytes", type=int, help="largest weight file; default: one file")
     print(json.dumps(build(parser.parse_args(argv))))
     return 0
 
