@@ -15,10 +15,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 _SESSION_VOCAB = (100_000, 101_000)
 _TOKEN_BYTES = 7
 _SPARE_S = 30.0  # beyond the script, before a stream is given up
+_SILENCE_S = 60.0  # a null server that says nothing for so long is given up
 # What a row of the calibration table is called, and what it was measured against.
 ROW_NAME = "client"
 TOOLS = ("null-server", "null-server-tls")
@@ -118,7 +121,9 @@ def _null_server(
 
 
 def _answer(server: subprocess.Popen[bytes]) -> Any:
-    line = server.stdout.readline() if server.stdout else b""
+    if not (server.stdout and select.select([server.stdout], [], [], _SILENCE_S)[0]):
+        raise _failed(f"the null server said nothing within {_SILENCE_S:g} s")
+    line = server.stdout.readline()
     if not line:
         raise _failed("the null server stopped early")
     return json.loads(line)
@@ -134,9 +139,19 @@ def _burst(
         cpu_s = time.process_time() - begin_s
     requests = _rows(directory / "requests.jsonl")
     if not summary.all_ok:
-        bad = next((row for row in requests if row["outcome"] != "ok"), {"error": "stopped"})
-        raise _failed(f"{dict(summary.outcomes)}, first reason: {bad['error']}")
+        raise _failed(_what_failed(asked.concurrency, requests))
     return requests, _rows(directory / "chunks.jsonl"), cpu_s
+
+
+def _what_failed(asked: int, requests: Sequence[dict[str, Any]]) -> str:
+    """How many streams failed, how, and the first reason."""
+    bad = [row for row in requests if row["outcome"] != "ok"]
+    kinds = Counter(row["outcome"] for row in bad)
+    if asked > len(requests):
+        kinds["not sent"] = asked - len(requests)
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    reason = f", first reason: {bad[0]['error']}" if bad else ""
+    return f"{kinds.total()} of {asked} streams failed ({counts}){reason}"
 
 
 def plan_values(asked: Calibration) -> dict[str, Any]:
@@ -182,10 +197,13 @@ def _compare(
     truth: dict[str, dict[str, Any]],
     cpu_s: float,
 ) -> Calibrated:
-    if any(row["request_id"] not in truth for row in requests):
-        raise _failed("the null server did not serve every request")
-    if any(one["first_byte_ns"] is None for one in truth.values()):
-        raise _failed("the null server has no kernel stamps (or the wall clock was set meanwhile)")
+    missing = sum(row["request_id"] not in truth for row in requests)
+    if missing:
+        raise _failed(f"the null server did not serve {missing} of {len(requests)} requests")
+    blind = sum(one["first_byte_ns"] is None for one in truth.values())
+    if blind:
+        seen = f"no kernel stamp of {blind} of {len(truth)} requests"
+        raise _failed(f"the null server has {seen} (or the wall clock was set meanwhile)")
     send_lags = [row["sent_ns"] - row["scheduled_ns"] for row in requests]
     errors = [_ttft_error_ns(row, truth[row["request_id"]]) for row in requests]
     lags = _chunk_lags(chunks, truth)

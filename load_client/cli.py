@@ -1,7 +1,8 @@
 """The command line: `run`, `calibrate`, `rederive`.
 
 Exit codes: 0 every request ok, 1 some failed (their rows are kept), 4 the client cannot do what was
-asked, 128 + signal after a stop by signal (rows of what was in flight are kept).
+asked (`calibrate`: a stream failed, or the null server's truth is incomplete; no row is appended
+then), 128 + signal after a stop by signal (rows of what was in flight are kept).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .journal import append_lines, append_rows
 from .phase import Phase
 from .plan import make_plan, read_plan
 from .progress import Progress
-from .raw_stream import decode_batches
+from .raw_stream import SUFFIX, decode_batches
 from .rows import burst_rows
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     shard.add_argument("--out", type=Path, required=True)
     shard.set_defaults(command=_shard)
     again = commands.add_parser("rederive", help="derive rows again from a raw stream file")
-    again.add_argument("raw", type=Path, help="DIR/raw/client-*.jsonl.gz")
+    again.add_argument("raw", type=Path, help=f"DIR/raw/client-*{SUFFIX}")
     again.add_argument("--out", type=Path, required=True, help="directory for the derived rows")
     again.set_defaults(command=_rederive)
     return parser
@@ -199,7 +200,7 @@ def _rederive(options: argparse.Namespace) -> int:
         raise ClientError(
             f"cannot read or write: {refusal.strerror}",
             where=str(refusal.filename),
-            next_step="give a raw/client-*.jsonl.gz and a writable --out",
+            next_step=f"give a raw/client-*{SUFFIX} and a writable --out",
         ) from refusal
     for clock, captures in batches:
         requests, chunks, _ = burst_rows(captures, clock)

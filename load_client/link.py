@@ -16,7 +16,8 @@ from .errors import LinkError
 if TYPE_CHECKING:
     import socket
 
-_RECORD_BYTES = 1 << 18
+_READ_BYTES = 1 << 18
+_RECORD_HEAD_BYTES = 5  # of a TLS record: kind, version, and the length of the rest
 _MAX_REPLY_BYTES = 1 << 16
 _HEAD_END = b"\r\n\r\n"
 
@@ -30,6 +31,8 @@ class Link:
     hostname: str | None = None  # None: this end is the server
     _reply: bytearray = field(default_factory=bytearray)
     _asked: bool = False
+    _record_head: bytes = b""
+    _record_left_bytes: int = 0
     _tls: ssl.SSLObject | None = None
     _incoming: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
     _outgoing: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
@@ -62,10 +65,28 @@ class Link:
             else:
                 self._flush(sock)
                 return True
-            data = _receive(sock)
-            if data is None:
+            data = self._record(sock)
+            if not data:
                 return False
             self._incoming.write(data)
+
+    def _record(self, sock: socket.socket) -> bytes | None:
+        """What is there of one record's head or of its rest, never more; None when nothing is.
+
+        A peer that has said its last word of the handshake may send its request at once. Taken
+        together with that word, the request would lose its own arrival, and nobody would read it:
+        the socket would have nothing left to tell.
+        """
+        if self._record_left_bytes:
+            data = _receive(sock, self._record_left_bytes)
+            self._record_left_bytes -= len(data or b"")
+            return data
+        data = _receive(sock, _RECORD_HEAD_BYTES - len(self._record_head))
+        self._record_head += data or b""
+        if len(self._record_head) == _RECORD_HEAD_BYTES:
+            self._record_left_bytes = int.from_bytes(self._record_head[-2:], "big")
+            self._record_head = b""
+        return data
 
     def seal(self, data: bytes) -> bytes:
         """`data` as it goes over the wire."""
@@ -81,7 +102,7 @@ class Link:
         self._incoming.write(data)
         plain: list[bytes] = []
         try:
-            while part := self._tls.read(_RECORD_BYTES):
+            while part := self._tls.read(_READ_BYTES):
                 plain.append(part)
         except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):
             pass
@@ -116,10 +137,10 @@ class Link:
         return True
 
 
-def _receive(sock: socket.socket) -> bytes | None:
+def _receive(sock: socket.socket, size: int = _READ_BYTES) -> bytes | None:
     """What is there; None when nothing is. Raises LinkError at the end of the stream."""
     try:
-        data = sock.recv(_RECORD_BYTES)
+        data = sock.recv(size)
     except BlockingIOError:
         return None
     if not data:

@@ -281,8 +281,10 @@ def main() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
     server = NullServer(Script(**options), Clock(), context)
-    print(json.dumps({"port": server.port}), flush=True)
-    print(json.dumps(server.serve(sys.stdin.fileno())), flush=True)
+    # A buffer of our own: where Python's is switched off, a signal may cut what is written.
+    with open(sys.stdout.fileno(), "w", closefd=False) as out:
+        print(json.dumps({"port": server.port}), file=out, flush=True)
+        print(json.dumps(server.serve(sys.stdin.fileno())), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,29 @@ import importlib
 import itertools
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from load_client.calibrate import Calibrated, Calibration, _compare, calibrate, inverted_cdf
+from load_client.calibrate import (
+    Calibrated,
+    Calibration,
+    _compare,
+    _what_failed,
+    calibrate,
+    inverted_cdf,
+)
 from load_client.cli import main
-from load_client.errors import ClientError
+from load_client.errors import EXIT_USAGE, ClientError
 from load_client.limit import find_limit
+
+from .null_servers import null_server
+from .runs import plan, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,11 +103,64 @@ def test_a_client_that_is_late_is_told_so() -> None:
 
 def test_missing_truth_is_an_error_and_no_row() -> None:
     requests, chunks, truth = _rows(0)
-    with pytest.raises(ClientError, match="did not serve every request"):
+    with pytest.raises(ClientError, match="did not serve 1 of 4 requests"):
         _compare(QUICK, requests, chunks, {key: truth[key] for key in "012"}, 0.0)
     truth["2"]["first_byte_ns"] = None
-    with pytest.raises(ClientError, match="no kernel stamps"):
+    with pytest.raises(ClientError, match="no kernel stamp of 1 of 4 requests"):
         _compare(QUICK, requests, chunks, truth, 0.0)
+
+
+def test_streams_that_do_not_come_back_are_counted_with_a_reason_and_an_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine so busy that the null server answers after the limit."""
+    monkeypatch.setattr("load_client.calibrate._SPARE_S", -0.4)
+    out = tmp_path / "calibration.jsonl"
+    words = "calibrate --concurrency 4 --request-bytes 3000 --chunks 4 --interval-ms 5"
+    assert main([*words.split(), "--out", str(out)]) == EXIT_USAGE
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("load_client: calibration failed: 4 of 4 streams failed (4 timeout), ")
+    assert "first reason: no [DONE] in time, before any response byte: limit 0.12 s" in said
+    assert not out.exists()
+
+
+def test_failed_streams_are_told_from_those_never_sent() -> None:
+    rows: list[dict[str, Any]] = [
+        {"outcome": "ok", "error": None},
+        {"outcome": "cut", "error": "gone"},
+    ]
+    assert _what_failed(2, rows) == "1 of 2 streams failed (1 cut), first reason: gone"
+    assert _what_failed(4, rows[:1]) == "3 of 4 streams failed (3 not sent)"
+
+
+def test_a_null_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mute(*_: object) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-c", "input()"]
+        return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    monkeypatch.setattr("load_client.calibrate._null_server", mute)
+    monkeypatch.setattr("load_client.calibrate._SILENCE_S", 0.2)
+    with pytest.raises(ClientError, match=r"said nothing within 0\.2 s"):
+        calibrate(QUICK)
+
+
+def test_truth_is_whole_when_a_signal_stops_the_null_server_inside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")  # Python then leaves what a write did not take
+    with null_server(ttft_ms=1, chunks=2000, interval_ms=0) as server:
+        summary, said = run(plan(server.url, output_tokens=2000), tmp_path)
+        assert summary.all_ok, said
+        assert server.process.stdin is not None
+        server.process.stdin.write(b"stop\n")
+        server.process.stdin.flush()
+        time.sleep(0.5)  # more than a pipe holds is on its way
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            server.process.send_signal(number)
+            time.sleep(0.1)
+        assert server.process.stdout is not None
+        truth = json.loads(server.process.stdout.readline())
+    assert [len(one["writes_ns"]) for one in truth] == [2000] * 4
 
 
 def test_a_body_smaller_than_a_request_can_be_is_refused() -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from load_client.capture import Read
+from load_client.capture import Reads
 from load_client.certificate import make_certificate
-from load_client.errors import ClientError
+from load_client.errors import ClientError, LinkError
+from load_client.link import Link
 from load_client.raw_stream import decode_batches
 from load_client.redact import redacted
 
@@ -113,6 +114,39 @@ def test_a_large_request_and_answer_pass_through_tls_whole(
     assert len(server.bodies()[0]["prompt"]) == 200_000
 
 
+def test_a_request_right_behind_the_handshake_is_left_for_its_own_read(
+    certificate: tuple[ssl.SSLContext, str],
+) -> None:
+    """A server that is starved finds both at once."""
+    context, trusted = certificate
+    here, there = socket.socketpair()
+    client = Link(context=ssl.create_default_context(cafile=trusted), hostname="127.0.0.1")
+    server = Link(context=context)
+    with here, there:
+        here.setblocking(False)
+        there.setblocking(False)
+        assert not client.step(here)
+        assert not server.step(there)
+        assert client.step(here)
+        here.send(client.seal(b"POST"))
+        assert server.step(there)
+        assert server.open(there.recv(1), there) == b""
+        assert server.open(there.recv(1 << 16), there) == b"POST"
+
+
+def test_a_peer_that_leaves_inside_a_record_ends_the_handshake(
+    certificate: tuple[ssl.SSLContext, str],
+) -> None:
+    for said in (b"\x16\x03", b"\x16\x03\x01\x02\x00\x01"):
+        here, there = socket.socketpair()
+        with there:
+            there.setblocking(False)
+            here.send(said)
+            here.close()
+            with pytest.raises(LinkError, match="closed during the handshake"):
+                Link(context=certificate[0]).step(there)
+
+
 def test_a_server_that_is_not_trusted_gets_no_request(
     tmp_path: Path, certificate: tuple[ssl.SSLContext, str]
 ) -> None:
@@ -202,12 +236,12 @@ def test_a_key_from_a_file_is_sent_and_stored_nowhere_even_when_the_server_repea
     (raw,) = (out / "raw").glob("client-*")
     for _, captures in decode_batches(raw):
         for capture in captures:
-            assert key.encode() not in b"".join(read.data for read in capture.reads)
+            assert key.encode() not in b"".join(capture.reads.data)
 
 
 def test_a_key_is_blotted_out_across_reads_and_sizes_stay() -> None:
-    reads = (Read(1, None, b"x se"), Read(2, None, b"cr"), Read(3, None, b"et y"))
-    assert [read.data for read in redacted(reads, "secret")] == [b"x **", b"**", b"** y"]
+    reads = Reads([1, 2, 3], [None] * 3, [b"x se", b"cr", b"et y"])
+    assert redacted(reads, "secret") == Reads([1, 2, 3], [None] * 3, [b"x **", b"**", b"** y"])
     assert redacted(reads, None) is reads
     assert redacted(reads, "other") is reads
 
