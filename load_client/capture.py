@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from operator import sub
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, cast
 
 from .clock import STEP_TOLERANCE_NS, ClockMap
 
@@ -21,12 +21,16 @@ KERNEL = "kernel"
 USER = "user"
 
 
-class Read(NamedTuple):
-    """One successful receive. The kernel stamp is that of the last packet in `data`."""
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The successful receives of a response, as columns: one receive's figures share a place.
 
-    user_ns: int  # monotonic, just after the receive returned
-    kernel_wall_ns: int | None  # CLOCK_REALTIME
-    data: bytes
+    The kernel stamp is that of the last packet in `data`.
+    """
+
+    user_ns: Sequence[int] = ()  # monotonic, just after the receive returned
+    kernel_wall_ns: Sequence[int | None] = ()  # CLOCK_REALTIME
+    data: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ class Capture:
     ended: str
     ended_ns: int | None
     ended_detail: str | None
-    reads: tuple[Read, ...]
+    reads: Reads
     path: str = "plain"  # plain, tls, proxy or proxy-tls
 
 
@@ -75,26 +79,29 @@ def kernel_walls_ns(timespecs: bytes | bytearray) -> list[int | None]:
 
 def kernel_instants_ns(capture: Capture, clock: ClockMap) -> list[int] | None:
     """The monotonic instant of every read; None unless the kernel stamped all of them."""
-    walls_ns = [read.kernel_wall_ns for read in capture.reads]
-    known_ns = [wall_ns for wall_ns in walls_ns if wall_ns is not None]
-    return clock.monos_ns(known_ns) if known_ns and len(known_ns) == len(walls_ns) else None
+    walls_ns = capture.reads.kernel_wall_ns
+    if not walls_ns or None in walls_ns:
+        return None
+    return clock.monos_ns(cast("Sequence[int]", walls_ns))
 
 
-def insane_stamp(capture: Capture, clock: ClockMap) -> str | None:
+def insane_stamp(
+    capture: Capture, clock: ClockMap, instants_ns: list[int] | None = None
+) -> str | None:
     """Why the kernel stamps of this capture cannot be right; None when they can.
 
     A packet arrives after the request was sent, before it is read, and not before its predecessor.
+    `instants_ns` are its `kernel_instants_ns`, where somebody has them already.
     """
-    instants_ns = kernel_instants_ns(capture, clock)
     if instants_ns is not None and _sane(capture, instants_ns):
         return None
     floor_ns = capture.sent_ns
-    for read in capture.reads:
-        if read.kernel_wall_ns is None:
+    for user_ns, wall_ns in zip(capture.reads.user_ns, capture.reads.kernel_wall_ns, strict=True):
+        if wall_ns is None:
             continue
-        arrival_ns = clock.mono_ns(read.kernel_wall_ns)
-        if arrival_ns > read.user_ns + STEP_TOLERANCE_NS:
-            return f"stamped {arrival_ns - read.user_ns} ns after it was read"
+        arrival_ns = clock.mono_ns(wall_ns)
+        if arrival_ns > user_ns + STEP_TOLERANCE_NS:
+            return f"stamped {arrival_ns - user_ns} ns after it was read"
         if floor_ns is not None and arrival_ns < floor_ns - STEP_TOLERANCE_NS:
             return f"stamped {floor_ns - arrival_ns} ns before it could arrive"
         floor_ns = arrival_ns
@@ -105,16 +112,21 @@ def _sane(capture: Capture, instants_ns: list[int]) -> bool:
     """Whether the rule of `insane_stamp` holds of all reads; it names the one that fails."""
     first_ns = instants_ns[0] if capture.sent_ns is None else capture.sent_ns
     waits_ns = map(sub, instants_ns, [first_ns, *instants_ns])
-    ahead_ns = map(sub, instants_ns, [read.user_ns for read in capture.reads])
+    ahead_ns = map(sub, instants_ns, capture.reads.user_ns)
     return bool(min(waits_ns) >= -STEP_TOLERANCE_NS and max(ahead_ns) <= STEP_TOLERANCE_NS)
 
 
-def untrusted_kernel_clock(captures: Sequence[Capture], clock: ClockMap) -> str | None:
-    """Why no kernel stamp of this burst is used; None when they are good."""
+def untrusted_kernel_clock(
+    captures: Sequence[Capture], clock: ClockMap, instants_ns: Sequence[list[int] | None]
+) -> str | None:
+    """Why no kernel stamp of this burst is used; None when they are good.
+
+    `instants_ns` holds the `kernel_instants_ns` of every capture.
+    """
     if clock.stepped:
         return f"the wall clock was set during the burst (offset moved {clock.spread_ns} ns)"
-    for capture in captures:
-        reason = insane_stamp(capture, clock)
+    for capture, of_capture_ns in zip(captures, instants_ns, strict=True):
+        reason = insane_stamp(capture, clock, of_capture_ns)
         if reason is not None:
             return f"kernel stamps of {capture.request_id} are impossible ({reason})"
     return None
@@ -125,14 +137,13 @@ def stamp_of(clock: str, way: str) -> str:
     return clock if way == "plain" else f"{clock}-{way}"
 
 
-def arrivals(capture: Capture, clock: ClockMap | None) -> tuple[str, list[int]]:
+def arrivals(capture: Capture, kernel_ns: list[int] | None) -> tuple[str, Sequence[int]]:
     """How arrivals were stamped, and the monotonic instant of every read.
 
-    A way other than plain TCP is named beside the stamp: it has a calibration of its own. Kernel
-    stamps when `clock` is given and every read has one, else user stamps for all of them:
+    A way other than plain TCP is named beside the stamp: it has a calibration of its own.
+    `kernel_ns` are the trusted `kernel_instants_ns`; without them user stamps stand for all reads:
     the two kinds are never mixed inside one request.
     """
-    instants_ns = None if clock is None else kernel_instants_ns(capture, clock)
-    if instants_ns is None:
-        return stamp_of(USER, capture.path), [read.user_ns for read in capture.reads]
-    return stamp_of(KERNEL, capture.path), instants_ns
+    if kernel_ns is None:
+        return stamp_of(USER, capture.path), capture.reads.user_ns
+    return stamp_of(KERNEL, capture.path), kernel_ns

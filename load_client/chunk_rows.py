@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .deltas import Delta
+    from .deltas import Columns
 
 TOKEN_KINDS = ("content", "reasoning")
 
@@ -54,16 +54,18 @@ class ChunkRows:
         )
 
 
-def event_tokens(deltas: Sequence[Delta]) -> list[int | None]:
+def event_tokens(said: Columns) -> list[int | None]:
     """Tokens of each event: from its ids, else from how far its running usage has grown."""
     tokens: list[int | None] = []
     counted = 0
-    for delta in deltas:
+    for kind, ids, completion in zip(
+        said.kinds, said.token_ids, said.completion_tokens, strict=True
+    ):
         new: int | None = None
-        if delta.token_ids is not None:
-            new = len(delta.token_ids)
-        elif delta.completion_tokens is not None and delta.kind != "usage":
-            new = max(0, delta.completion_tokens - counted)
-        counted = counted if delta.completion_tokens is None else delta.completion_tokens
+        if ids is not None:
+            new = len(ids)
+        elif completion is not None and kind != "usage":
+            new = max(0, completion - counted)
+        counted = counted if completion is None else completion
         tokens.append(new)
     return tokens

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
-from .capture import Read, kernel_walls_ns
+from .capture import Reads, kernel_walls_ns
 
 if TYPE_CHECKING:
     import socket
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from .target import Target
 
 _HEAD_BYTES = 4096
-_new_read = partial(tuple.__new__, Read)  # past the named tuple's own, which takes keywords too
 _DONE_ENDING = b"data: [DONE]\n\n\r\n0\r\n\r\n"
 
 
@@ -88,7 +86,6 @@ class Connection:
         """All response bytes so far."""
         return b"".join(self.data)
 
-    def reads(self) -> tuple[Read, ...]:
+    def reads(self) -> Reads:
         """The receives with their stamps decoded; called when the burst is over."""
-        walls_ns = kernel_walls_ns(self.timespecs)
-        return tuple(map(_new_read, zip(self.user_ns, walls_ns, self.data, strict=True)))
+        return Reads(self.user_ns, kernel_walls_ns(self.timespecs), self.data)

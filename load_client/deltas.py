@@ -16,9 +16,13 @@ A role or empty event is never a token.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .sse import DONE, SseEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Rows are stored as 64-bit integers; a larger count is damage.
 _INT64_END = 1 << 63
@@ -41,6 +45,42 @@ class Delta(NamedTuple):
     finish_reason: str | None = None
     server_request_id: str | None = None
     error: str | None = None
+
+
+class Columns(NamedTuple):
+    """Events by what they say: that of one event stands at the same place of every column.
+
+    Whoever looks at one figure of every event then does so at once.
+    """
+
+    kinds: list[str]
+    texts: list[str]
+    token_ids: list[tuple[int, ...] | None]
+    prompt_tokens: list[int | None]
+    completion_tokens: list[int | None]
+    finish_reasons: list[str | None]
+    server_request_ids: list[str | None]
+    errors: list[str | None]
+
+    def add(self, delta: Delta) -> None:
+        """One event more."""
+        for column, value in zip(cast("Any", self), delta, strict=True):
+            column.append(value)
+
+    def add_alike(self, sample: Delta, texts: Sequence[str]) -> None:
+        """Events more, which say what `sample` says, each with its own text."""
+        count = len(texts)
+        for column, value in zip(cast("Any", self), sample, strict=True):
+            column.extend(texts if column is self.texts else repeat(value, count))
+
+    def up_to(self, count: int) -> Columns:
+        """The first `count` events."""
+        return Columns(*[column[:count] for column in cast("Any", self)])
+
+
+def no_columns() -> Columns:
+    """Columns of no event, to be added to."""
+    return Columns([], [], [], [], [], [], [], [])
 
 
 _NO_USAGE = (None, None)

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate, repeat
-from operator import add
+from operator import add, sub
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
@@ -26,18 +26,24 @@ _SIZES = [b"%x" % size for size in range(2048)]  # of most chunks, made once
 
 class _Body(TypedDict):
     body: bytes
-    spans: tuple[tuple[int, int], ...]
+    starts: Sequence[int]
+    raw_starts: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """Status, headers and decoded body; `spans` map body offsets to offsets in the raw stream."""
+    """Status, headers and decoded body.
+
+    The body came in spans: one begins at the body offset in `starts` and, in the raw stream, at the
+    offset at the same place of `raw_starts`; both ascend.
+    """
 
     status: int | None = None
     headers: tuple[tuple[str, str], ...] = ()
     framing: str | None = None  # "chunked", "length", "close" or "none"
     body: bytes = b""
-    spans: tuple[tuple[int, int], ...] = ()  # (first body offset, its raw offset), ascending
+    starts: Sequence[int] = ()
+    raw_starts: Sequence[int] = ()
     complete: bool = False  # the body ended as its framing says; a "close" body never says
     error: str | None = None
 
@@ -51,15 +57,15 @@ class HttpResponse:
 class Timeline:
     """When each byte of a response's body arrived: `ends` are cumulative raw sizes of the reads."""
 
-    spans: tuple[tuple[int, int], ...]
+    response: HttpResponse
     ends: Sequence[int]
     instants_ns: Sequence[int]
 
     def body_bytes_ns(self, offsets: Sequence[int]) -> list[int]:
         """Arrivals of the body bytes at `offsets`, which must be some that arrived."""
-        starts = [start for start, _ in self.spans]
+        starts = self.response.starts
         # The first stands for no span: `bisect_right` counts from one.
-        shifts = [0, *(raw_start - start for start, raw_start in self.spans)]
+        shifts = [0, *map(sub, self.response.raw_starts, starts)]
         spans = map(bisect_right, repeat(starts), offsets)
         raw = map(add, offsets, map(shifts.__getitem__, spans))
         reads = map(bisect_right, repeat(self.ends), raw)
@@ -123,7 +129,8 @@ def _with_body(
         headers=headers,
         framing="close" if size is None else "length",
         body=body,
-        spans=((0, begin),) if body else (),
+        starts=(0,) if body else (),
+        raw_starts=(begin,) if body else (),
         complete=size is not None and len(body) == size,
     )
 
@@ -137,7 +144,8 @@ def _chunked(
             status=status, headers=headers, framing="chunked", complete=True, **plain
         )
     parts: list[bytes] = []
-    spans: list[tuple[int, int]] = []
+    starts: list[int] = []
+    raw_starts: list[int] = []
     body_size, position, complete, error = 0, begin, False, None
     while True:
         line_end = raw.find(b"\r\n", position)
@@ -154,7 +162,8 @@ def _chunked(
         part = raw[position : position + size]
         if part:
             parts.append(part)
-            spans.append((body_size, position))
+            starts.append(body_size)
+            raw_starts.append(position)
             body_size += len(part)
         position += size
         closing = raw[position : position + 2]
@@ -167,14 +176,15 @@ def _chunked(
         headers=headers,
         framing="chunked",
         body=b"".join(parts),
-        spans=tuple(spans),
+        starts=starts,
+        raw_starts=raw_starts,
         complete=complete,
         error=error,
     )
 
 
 def _plain_chunks(raw: bytes, begin: int) -> _Body | None:
-    """Body and spans of whole chunks as nearly all servers send them; None for any other form.
+    """The body of whole chunks as nearly all servers send them; None for any other form.
 
     That form: sizes in lower case without zeros before them or extensions behind, no CRLF inside a
     chunk, no trailer, nothing after it. The step-by-step way finds the same.
@@ -194,8 +204,12 @@ def _plain_chunks(raw: bytes, begin: int) -> _Body | None:
     # Before a chunk's bytes stand its own size and CRLF; before those two CRLFs and a size a chunk.
     heads = accumulate([len(size) + 2 * len(_CRLF) for size in sizes], initial=begin - len(_CRLF))
     next(heads)
-    spans = tuple(zip(starts, map(add, starts, heads), strict=False))
-    return {"body": b"".join(parts), "spans": spans}
+    del starts[-1]
+    return {
+        "body": b"".join(parts),
+        "starts": starts,
+        "raw_starts": list(map(add, starts, heads)),
+    }
 
 
 def _trailer_ended(raw: bytes, last_chunk_line_end: int) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .capture import Capture
 from .clock import Clock, clock_map, window
 from .journal import append_bytes, append_lines, append_rows, create_numbered
-from .raw_stream import encode_batch
+from .raw_stream import SUFFIX, encode_batch
 from .redact import redacted
 from .render import api_key
 from .rows import Row, burst_rows, request_rows
@@ -82,7 +82,7 @@ class Phase:
         # The server builds its own ids from ours, and its log may cover several runs.
         self.workload = Workload(plan, targets, os.urandom(_NONCE_BYTES).hex())
         stem = f"{plan.phase}-{plan.instance}"
-        self._raw_path = create_numbered(self._out / "raw", f"client-{stem}", ".jsonl.gz")
+        self._raw_path = create_numbered(self._out / "raw", f"client-{stem}", SUFFIX)
         self._load_path = create_numbered(self._out / "raw", f"load-{stem}", ".jsonl")
         wanted = None if plan.shape in _OPEN_LOOPS else self.workload.plateau()
         self.series = Series(wanted)

@@ -6,19 +6,22 @@ Version history of the format
     3   a capture's `reads` are columns (sizes, instants), and behind its line stand the bytes that
         arrived, as many as `sizes` say, and a line end; before, they stood in the line as Latin-1
 
-So `zcat` shows what the server sent. A file is never overwritten; a torn last member (kill -9, full
-disk) is dropped when read, every earlier one stands.
+So `zcat` shows what the server sent. The files are raw/client-*.raw.gz. Older ones are named
+.jsonl.gz, the last of them in version 3 already; a reader goes by the first line, not by the name.
+A file is never overwritten; a torn last member (kill -9, full disk) is dropped when read, every
+earlier one stands.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from dataclasses import asdict, fields
+from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from .capture import Capture, Read
+from .capture import Capture, Reads
 from .clock import ClockMap, OffsetSample
 from .errors import ClientError
 
@@ -27,22 +30,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "load_client.raw"
+SUFFIX = ".raw.gz"
 VERSION = 3
 READABLE = (1, 2, 3)
 _VERBATIM = 3
 # Level 1 costs a third of the default's time; event streams still shrink to a twentieth.
 _GZIP_LEVEL = 1
+_GZIP_WBITS = 31  # one gzip member, its checksum verified when read
+_COLUMNS = ("sizes", "user_ns", "kernel_wall_ns")
+_PLAIN = [item.name for item in fields(Capture) if item.name != "reads"]
+_plain_values = attrgetter(*_PLAIN)
+_ENCODE = json.JSONEncoder().encode
 
 
 def encode_batch(captures: Sequence[Capture], clock: ClockMap) -> bytes:
     """One gzip member that holds a batch and the clock map it is to be read with."""
     head = {"format": FORMAT, "version": VERSION, "clock": asdict(clock)}
-    parts = [json.dumps(head).encode("ascii"), b"\n"]
+    packer = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_WBITS)
+    parts = [packer.compress(_ENCODE(head).encode("ascii") + b"\n")]
     for capture in captures:
-        parts += [json.dumps(_plain(capture)).encode("ascii"), b"\n"]
-        parts += [read.data for read in capture.reads]
-        parts.append(b"\n")
-    return gzip.compress(b"".join(parts), _GZIP_LEVEL, mtime=0)
+        line = _ENCODE(_plain(capture)).encode("ascii")
+        parts.append(packer.compress(b"".join([line, b"\n", *capture.reads.data, b"\n"])))
+    return b"".join([*parts, packer.flush()])
 
 
 def decode_batches(path: Path) -> Iterator[tuple[ClockMap, list[Capture]]]:
@@ -57,7 +66,7 @@ def decode_batches(path: Path) -> Iterator[tuple[ClockMap, list[Capture]]]:
             raise ClientError(
                 f"member {number} is not {FORMAT} version {' or '.join(map(str, READABLE))}",
                 where=str(path),
-                next_step="give a raw/client-*.jsonl.gz that this version of the client wrote",
+                next_step=f"give a raw/client-*{SUFFIX} that this version of the client wrote",
             )
         verbatim = head["version"] >= _VERBATIM
         yield _clock(head["clock"]), list(_verbatim(rest) if verbatim else _in_lines(rest))
@@ -65,7 +74,7 @@ def decode_batches(path: Path) -> Iterator[tuple[ClockMap, list[Capture]]]:
 
 def _members(data: bytes) -> Iterator[bytes]:
     while data:
-        unpacker = zlib.decompressobj(wbits=31)  # 31: one gzip member, checksum verified
+        unpacker = zlib.decompressobj(_GZIP_WBITS)
         try:
             member = unpacker.decompress(data)
         except zlib.error:
@@ -77,15 +86,10 @@ def _members(data: bytes) -> Iterator[bytes]:
 
 
 def _plain(capture: Capture) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        item.name: getattr(capture, item.name) for item in fields(capture) if item.name != "reads"
-    }
-    plain["reads"] = {
-        "sizes": [len(read.data) for read in capture.reads],
-        "user_ns": [read.user_ns for read in capture.reads],
-        "kernel_wall_ns": [read.kernel_wall_ns for read in capture.reads],
-    }
-    return plain
+    reads = capture.reads
+    columns = (list(map(len, reads.data)), reads.user_ns, reads.kernel_wall_ns)
+    plain = dict(zip(_PLAIN, _plain_values(capture), strict=True))
+    return plain | {"reads": dict(zip(_COLUMNS, columns, strict=True))}
 
 
 def _verbatim(rest: bytes) -> Iterator[Capture]:
@@ -93,20 +97,20 @@ def _verbatim(rest: bytes) -> Iterator[Capture]:
     while at < len(rest):
         line_end = rest.index(b"\n", at)
         plain, at = json.loads(rest[at:line_end]), line_end + 1
-        reads: list[Read] = []
-        columns = (plain["reads"][name] for name in ("sizes", "user_ns", "kernel_wall_ns"))
-        for size, user_ns, wall_ns in zip(*columns, strict=True):
-            reads.append(Read(user_ns, wall_ns, rest[at : at + size]))
-            at += size
-        at += 1
-        yield Capture(**{**plain, "reads": tuple(reads)})
+        sizes, user_ns, walls_ns = (plain["reads"][name] for name in _COLUMNS)
+        borders = list(accumulate(sizes, initial=at))
+        data = [rest[begin:end] for begin, end in pairwise(borders)]
+        at = borders[-1] + 1
+        yield Capture(**{**plain, "reads": Reads(user_ns, walls_ns, data)})
 
 
 def _in_lines(rest: bytes) -> Iterator[Capture]:
     """Captures as versions 1 and 2 kept them."""
     for plain in map(json.loads, rest.splitlines()):
-        reads = (Read(at, wall_ns, text.encode("latin-1")) for at, wall_ns, text in plain["reads"])
-        yield Capture(**{**plain, "reads": tuple(reads)})
+        rows = plain["reads"]
+        columns = ([row[0] for row in rows], [row[1] for row in rows])
+        reads = Reads(*columns, [row[2].encode("latin-1") for row in rows])
+        yield Capture(**{**plain, "reads": reads})
 
 
 def _clock(plain: dict[str, Any]) -> ClockMap:

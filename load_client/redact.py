@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
-from .capture import Read
+if TYPE_CHECKING:
+    from .capture import Reads
 
 
-def redacted(reads: tuple[Read, ...], key: str | None) -> tuple[Read, ...]:
+def redacted(reads: Reads, key: str | None) -> Reads:
     """The reads with every byte of `key` as `*`, also where it lies across reads; same sizes."""
     if key is None:
         return reads
     secret = key.encode("ascii")
-    whole = b"".join(read.data for read in reads)
+    whole = b"".join(reads.data)
     if secret not in whole:
         return reads
     whole = whole.replace(secret, b"*" * len(secret))
-    ends = list(accumulate(len(read.data) for read in reads))
-    return tuple(
-        Read(read.user_ns, read.kernel_wall_ns, whole[end - len(read.data) : end])
-        for read, end in zip(reads, ends, strict=True)
-    )
+    borders = accumulate(map(len, reads.data), initial=0)
+    return replace(reads, data=[whole[begin:end] for begin, end in pairwise(borders)])

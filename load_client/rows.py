@@ -6,14 +6,13 @@ connection; None after a timeout. `first_byte_ns` is the first byte of any respo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import accumulate
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from itertools import accumulate, repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .capture import Capture, arrivals, untrusted_kernel_clock
+from .capture import Capture, arrivals, kernel_instants_ns, untrusted_kernel_clock
 from .chunk_rows import TOKEN_KINDS, ChunkRows, event_tokens
-from .deltas import Delta, read_delta
+from .deltas import Columns, no_columns, read_delta
 from .http_response import HttpResponse, Timeline, parse_response
 from .sse import PLAIN_OVERHEAD_BYTES, plain_events, split_events
 from .template import read_deltas
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from .clock import ClockMap
 
 Row = dict[str, Any]
+_Value = TypeVar("_Value")
 HTTP_OK = 200
 # Enough of an error body to act on; the whole of it stays in the raw stream.
 _BODY_EXCERPT_CHARACTERS = 2000
@@ -31,47 +31,44 @@ _BODY_EXCERPT_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A parsed response: the events up to [DONE], each with its delta and its arrival."""
+    """A parsed response: the events up to [DONE], what each says and when it arrived."""
 
     response: HttpResponse
-    deltas: Sequence[Delta] = ()
-    kinds: Sequence[str] = ()
+    said: Columns = field(default_factory=no_columns)
     sizes: Sequence[int] = ()  # bytes of each event
     instants_ns: Sequence[int] = ()
     surplus: int = 0  # data events after [DONE]
 
     def first_ns(self, *kinds: str) -> int | None:
         """Arrival of the first event of one of these kinds."""
-        at = min((self.kinds.index(kind) for kind in kinds if kind in self.kinds), default=None)
+        said = self.said.kinds
+        at = min((said.index(kind) for kind in kinds if kind in said), default=None)
         return None if at is None else self.instants_ns[at]
 
     def last_ns(self, *kinds: str) -> int | None:
         """Arrival of the last event of one of these kinds."""
-        pairs = zip(reversed(self.kinds), reversed(self.instants_ns), strict=True)
+        pairs = zip(reversed(self.said.kinds), reversed(self.instants_ns), strict=True)
         return next((ns for kind, ns in pairs if kind in kinds), None)
-
-    def last(self, field: str) -> Any:
-        """The last value of a delta's field that is not None."""
-        values = map(attrgetter(field), reversed(self.deltas))
-        return next((value for value in values if value is not None), None)
 
 
 def burst_rows(
     captures: Sequence[Capture], clock: ClockMap
 ) -> tuple[list[Row], list[ChunkRows], str | None]:
     """Request rows, their chunk rows, and why kernel stamps were not used (None when they were)."""
-    distrust = untrusted_kernel_clock(captures, clock)
-    trusted = clock if distrust is None else None
-    pairs = [request_rows(capture, trusted) for capture in captures]
+    kernel_ns = [kernel_instants_ns(capture, clock) for capture in captures]
+    distrust = untrusted_kernel_clock(captures, clock, kernel_ns)
+    trusted_ns = repeat(None) if distrust is not None else kernel_ns
+    pairs = list(map(request_rows, captures, trusted_ns))
     return [row for row, _ in pairs], [chunks for _, chunks in pairs], distrust
 
 
-def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, ChunkRows]:
-    """One request row and its chunk rows; user stamps when `clock` is None."""
-    stamp, instants_ns = arrivals(capture, clock)
+def request_rows(capture: Capture, kernel_ns: list[int] | None) -> tuple[Row, ChunkRows]:
+    """One request row and its chunk rows; user stamps without those of the kernel."""
+    stamp, instants_ns = arrivals(capture, kernel_ns)
     stream = _read_stream(capture, instants_ns)
     outcome, error = _outcome(capture, stream)
-    ids = [delta.token_ids for delta in stream.deltas if delta.token_ids is not None]
+    said = stream.said
+    ids = [some for some in said.token_ids if some is not None]
     row: Row = {
         "request_id": capture.request_id,
         "instance": capture.instance,
@@ -82,11 +79,11 @@ def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, ChunkRo
         "error": error,
         "http_status": stream.response.status,
         "prompt_tokens_planned": capture.prompt_tokens_planned,
-        "prompt_tokens": stream.last("prompt_tokens"),
-        "output_tokens": stream.last("completion_tokens"),
-        "finish_reason": stream.last("finish_reason"),
-        "server_request_id": stream.last("server_request_id"),
-        "output_text": _whole_text(stream.deltas),
+        "prompt_tokens": _last(said.prompt_tokens),
+        "output_tokens": _last(said.completion_tokens),
+        "finish_reason": _last(said.finish_reasons),
+        "server_request_id": _last(said.server_request_ids),
+        "output_text": _whole_text(said),
         "output_token_ids": [token for some in ids for token in some] if ids else None,
         "request_bytes": capture.request_bytes,
         "scheduled_ns": capture.scheduled_ns,
@@ -100,37 +97,36 @@ def request_rows(capture: Capture, clock: ClockMap | None) -> tuple[Row, ChunkRo
         "done_ns": _done_ns(capture, stream, instants_ns),
         "stamp": stamp,
     }
-    tokens = event_tokens(stream.deltas)
-    chunks = (stream.instants_ns, stream.kinds, tokens, stream.sizes)
+    chunks = (stream.instants_ns, said.kinds, event_tokens(said), stream.sizes)
     return row, ChunkRows(capture.request_id, *chunks)
 
 
-def _read_stream(capture: Capture, instants_ns: list[int]) -> _Stream:
-    response = parse_response(b"".join([read.data for read in capture.reads]))
+def _read_stream(capture: Capture, instants_ns: Sequence[int]) -> _Stream:
+    response = parse_response(b"".join(capture.reads.data))
     if response.status != HTTP_OK or _not_event_stream(response) is not None:
         return _Stream(response)
-    ends, sizes, deltas = _events(response.body, capture.endpoint)
-    kinds = [delta.kind for delta in deltas]
-    over = kinds.index("done") + 1 if "done" in kinds else len(kinds)
-    surplus = sum(kind != "comment" for kind in kinds[over:])
-    timeline = Timeline(response.spans, _ends(capture), instants_ns)
-    arrivals_ns = timeline.body_bytes_ns([end - 1 for end in ends[:over]])
-    return _Stream(response, deltas[:over], kinds[:over], sizes[:over], arrivals_ns, surplus)
+    ends, sizes, said = _events(response.body, capture.endpoint)
+    surplus = 0
+    if "done" in said.kinds and (over := said.kinds.index("done") + 1) < len(ends):
+        surplus = sum(kind != "comment" for kind in said.kinds[over:])
+        said, ends, sizes = said.up_to(over), ends[:over], sizes[:over]
+    read_ends = list(accumulate(map(len, capture.reads.data)))
+    timeline = Timeline(response, read_ends, instants_ns)
+    arrivals_ns = timeline.body_bytes_ns([end - 1 for end in ends])
+    return _Stream(response, said, sizes, arrivals_ns, surplus)
 
 
-def _events(body: bytes, endpoint: str) -> tuple[list[int], list[int], list[Delta]]:
+def _events(body: bytes, endpoint: str) -> tuple[list[int], list[int], Columns]:
     """Of each event: where in the body it ends, its size, and what it says."""
     plain = plain_events(body)
     if plain is not None:
         sizes = [len(data) + PLAIN_OVERHEAD_BYTES for data in plain]
         return list(accumulate(sizes)), sizes, read_deltas(plain, endpoint)
     events = split_events(body)
-    sizes = [event.end - event.start for event in events]
-    return [event.end for event in events], sizes, [read_delta(one, endpoint) for one in events]
-
-
-def _ends(capture: Capture) -> list[int]:
-    return list(accumulate([len(read.data) for read in capture.reads]))
+    said = no_columns()
+    for event in events:
+        said.add(read_delta(event, endpoint))
+    return [one.end for one in events], [one.end - one.start for one in events], said
 
 
 def _not_event_stream(response: HttpResponse) -> str | None:
@@ -149,8 +145,8 @@ def _outcome(capture: Capture, stream: _Stream) -> tuple[str, str | None]:
     broken = _before_the_stream(capture, response)
     if broken is not None:
         return broken
-    if "error" in stream.kinds:
-        return "stream_error", stream.deltas[stream.kinds.index("error")].error
+    if "error" in stream.said.kinds:
+        return "stream_error", stream.said.errors[stream.said.kinds.index("error")]
     if stream.last_ns("done") is None:
         return _unfinished(capture, response)
     return _finished(stream)
@@ -162,7 +158,7 @@ def _finished(stream: _Stream) -> tuple[str, str | None]:
         return "stream_error", f"{stream.surplus} data events came after [DONE]"
     if stream.first_ns(*TOKEN_KINDS) is None:
         return "stream_error", "the stream is complete and holds no content"
-    if stream.last("completion_tokens") is None:
+    if _last(stream.said.completion_tokens) is None:
         return "no_usage", "the stream is complete, but the server sent no usage"
     return "ok", None
 
@@ -197,7 +193,7 @@ def _unfinished(capture: Capture, response: HttpResponse) -> tuple[str, str]:
 
 
 def _nothing(capture: Capture) -> str:
-    return "inside the response head" if capture.reads else "before any response byte"
+    return "inside the response head" if capture.reads.data else "before any response byte"
 
 
 def _http_error(response: HttpResponse) -> str:
@@ -206,7 +202,7 @@ def _http_error(response: HttpResponse) -> str:
     return f"HTTP {response.status}{wait}: {_excerpt(response.body)}"
 
 
-def _done_ns(capture: Capture, stream: _Stream, instants_ns: list[int]) -> int | None:
+def _done_ns(capture: Capture, stream: _Stream, instants_ns: Sequence[int]) -> int | None:
     done_ns = stream.first_ns("done")
     if done_ns is not None:
         return done_ns
@@ -215,11 +211,11 @@ def _done_ns(capture: Capture, stream: _Stream, instants_ns: list[int]) -> int |
     return capture.ended_ns if capture.ended in {"eof", "reset"} else None
 
 
-def _whole_text(deltas: Sequence[Delta]) -> str | None:
+def _whole_text(said: Columns) -> str | None:
     """All text, reasoning first as it came; a half surrogate pair is replaced, being no text."""
-    if not any(delta.kind in TOKEN_KINDS for delta in deltas):
+    if not any(kind in said.kinds for kind in TOKEN_KINDS):
         return None
-    text = "".join(delta.text for delta in deltas)
+    text = "".join(said.texts)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -228,4 +224,9 @@ def _excerpt(body: bytes) -> str:
 
 
 def _raw_start(capture: Capture) -> bytes:
-    return b"".join(read.data for read in capture.reads[:2])
+    return b"".join(capture.reads.data[:2])
+
+
+def _last(column: Sequence[_Value | None]) -> _Value | None:
+    """The last value that is not None."""
+    return next((value for value in reversed(column) if value is not None), None)

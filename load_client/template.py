@@ -9,11 +9,9 @@ text. Everything else is left to the parser.
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from .deltas import Delta, read_delta
+from .deltas import Columns, Delta, no_columns, read_delta
 from .sse import SseEvent
 
 if TYPE_CHECKING:
@@ -62,9 +60,9 @@ class Template(NamedTuple):
     def _frames(self, data: bytes) -> bool:
         return data.startswith(self.begin) and data.endswith(self.end)
 
-    def fill_many(self, events: Sequence[bytes]) -> list[Delta]:
-        """What the first of `events` say, as many as fit and are found at one stroke."""
-        begin, middle, end, sample = self
+    def texts(self, events: Sequence[bytes]) -> list[str]:
+        """The texts of the first of `events`, as many as fit and are found at one stroke."""
+        begin, middle, end, _ = self
         if middle:
             return []  # `fill` is as fast
         count = len(events)
@@ -82,29 +80,26 @@ class Template(NamedTuple):
         if b"" in texts or together.translate(None, _PLAIN_LINES):
             return []
         try:
-            said = together.decode().split("\n") if texts else []
+            return together.decode().split("\n") if texts else []
         except UnicodeDecodeError:
             return []
-        kind, _, *others = sample
-        return list(map(_new_delta, zip(repeat(kind), said, *map(repeat, others))))
 
 
 _ZERO = ord("0")
-_new_delta = partial(tuple.__new__, Delta)
 
 
-def read_deltas(events: Sequence[bytes], endpoint: str) -> list[Delta]:
+def read_deltas(events: Sequence[bytes], endpoint: str) -> Columns:
     """`read_delta` of unnamed events with this data, in order; the same for every input.
 
     No event may hold a line end.
     """
-    deltas: list[Delta] = []
+    said = no_columns()
     template: Template | None = None
     makes_left, stroke_at = _MAKES, 0
-    while (at := len(deltas)) < len(events):
+    while (at := len(said.kinds)) < len(events):
         if template is not None and at >= stroke_at:
-            many = template.fill_many(events[at : at + _STROKE])
-            deltas += many
+            many = template.texts(events[at : at + _STROKE])
+            said.add_alike(template.sample, many)
             stroke_at = at + (len(many) if len(many) >= _WORTH_IT else _STROKE)
             continue
         data = events[at]
@@ -115,8 +110,8 @@ def read_deltas(events: Sequence[bytes], endpoint: str) -> list[Delta]:
                 made = make_template(data, delta, endpoint)
                 if made is not None:
                     template, makes_left, stroke_at = made, makes_left - 1, at + 1
-        deltas.append(delta)
-    return deltas
+        said.add(delta)
+    return said
 
 
 def make_template(data: bytes, delta: Delta, endpoint: str) -> Template | None:

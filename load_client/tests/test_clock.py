@@ -8,9 +8,10 @@ import pytest
 
 from load_client.capture import (
     Capture,
-    Read,
+    Reads,
     arrivals,
     insane_stamp,
+    kernel_instants_ns,
     kernel_wall_ns,
     untrusted_kernel_clock,
 )
@@ -24,17 +25,31 @@ def sample(mono_ns: int, offset_ns: int = OFFSET) -> OffsetSample:
     return OffsetSample(mono_ns=mono_ns, offset_ns=offset_ns, width_ns=100)
 
 
-def capture(*reads: Read, sent_ns: int = 10 * S) -> Capture:
+Receive = tuple[int, int | None, bytes]
+
+
+def capture(*receives: Receive, sent_ns: int = 10 * S) -> Capture:
     return Capture(
         request_id="r", instance="i", phase="measure", session=0, endpoint="completions",
         prompt_tokens_planned=1, output_tokens_planned=1, request_bytes=1, scheduled_ns=sent_ns,
         connected_ns=sent_ns, sent_ns=sent_ns, sent_done_ns=sent_ns, ended="eof",
-        ended_ns=20 * S, ended_detail=None, reads=reads,
+        ended_ns=20 * S, ended_detail=None,
+        reads=Reads(*map(list, zip(*receives, strict=True))),
     )  # fmt: skip
 
 
-def read(arrived_ns: int, *, delay_ns: int = 5_000, wall_shift_ns: int = 0) -> Read:
-    return Read(arrived_ns + delay_ns, arrived_ns + OFFSET + wall_shift_ns, b"x")
+def read(arrived_ns: int, *, delay_ns: int = 5_000, wall_shift_ns: int = 0) -> Receive:
+    return arrived_ns + delay_ns, arrived_ns + OFFSET + wall_shift_ns, b"x"
+
+
+def distrust(*captures: Capture) -> str | None:
+    instants_ns = [kernel_instants_ns(one, CLOCK) for one in captures]
+    return untrusted_kernel_clock(captures, CLOCK, instants_ns)
+
+
+def stamped(one: Capture) -> tuple[str, list[int]]:
+    stamp, instants_ns = arrivals(one, kernel_instants_ns(one, CLOCK))
+    return stamp, list(instants_ns)
 
 
 CLOCK = clock_map([sample(10 * S), sample(20 * S)])
@@ -94,13 +109,13 @@ def test_a_window_begins_with_the_last_sample_before_its_begin() -> None:
 
 def test_kernel_stamps_are_shifted_to_the_monotonic_clock() -> None:
     one = capture(read(11 * S), read(12 * S))
-    assert untrusted_kernel_clock([one], CLOCK) is None
-    assert arrivals(one, CLOCK) == ("kernel", [11 * S, 12 * S])
+    assert distrust(one) is None
+    assert stamped(one) == ("kernel", [11 * S, 12 * S])
 
 
 def test_a_read_without_a_kernel_stamp_makes_the_whole_request_user_stamped() -> None:
-    one = capture(read(11 * S), Read(12 * S, None, b"x"))
-    assert arrivals(one, CLOCK) == ("user", [11 * S + 5_000, 12 * S])
+    one = capture(read(11 * S), (12 * S, None, b"x"))
+    assert stamped(one) == ("user", [11 * S + 5_000, 12 * S])
 
 
 @pytest.mark.parametrize(
@@ -116,13 +131,13 @@ def test_impossible_kernel_stamps_are_not_used(one: Capture, why: str) -> None:
     reason = insane_stamp(one, CLOCK)
     assert reason is not None
     assert why in reason
-    assert untrusted_kernel_clock([capture(read(11 * S)), one], CLOCK) is not None
+    assert distrust(capture(read(11 * S)), one) is not None
 
 
 def test_a_late_program_is_no_reason_to_distrust_the_kernel() -> None:
     one = capture(read(11 * S, delay_ns=3 * S))
-    assert arrivals(one, CLOCK) == ("kernel", [11 * S])
-    assert untrusted_kernel_clock([one], CLOCK) is None
+    assert stamped(one) == ("kernel", [11 * S])
+    assert distrust(one) is None
 
 
 def test_a_timespec_is_nanoseconds_and_an_absent_one_is_none() -> None:

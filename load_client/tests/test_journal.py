@@ -3,9 +3,11 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from load_client.cli import main
 from load_client.clock import OffsetSample, clock_map
 from load_client.errors import ClientError
 from load_client.journal import append_bytes, append_rows, create_numbered
@@ -13,6 +15,9 @@ from load_client.raw_stream import decode_batches, encode_batch
 
 from .streams import CASES
 from .test_streams import capture
+
+if TYPE_CHECKING:
+    from load_client.capture import Capture
 
 CLOCK = clock_map([OffsetSample(mono_ns=1, offset_ns=5, width_ns=1)])
 
@@ -61,6 +66,36 @@ def test_raw_streams_come_back_to_the_byte(tmp_path: Path) -> None:
     found = list(decode_batches(path))
     assert [clock for clock, _ in found] == [CLOCK, CLOCK]
     assert [one for _, some in found for one in some] == captures
+
+
+def _in_version(version: int, one: Capture) -> bytes:
+    """The member that the client of that version wrote."""
+    member = gzip.decompress(encode_batch([one], CLOCK))
+    head, line, _ = member.split(b"\n", 2)
+    plain = json.loads(line)
+    columns = zip(one.reads.user_ns, one.reads.kernel_wall_ns, one.reads.data, strict=True)
+    plain["reads"] = [[ns, wall_ns, data.decode("latin-1")] for ns, wall_ns, data in columns]
+    if version == 1:
+        del plain["path"]
+    head = json.dumps(json.loads(head) | {"version": version}).encode()
+    return gzip.compress(head + b"\n" + json.dumps(plain).encode() + b"\n")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_streams_of_older_versions_and_names_are_read(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "client-measure-e0-0.jsonl.gz"
+    captures = [capture([case.raw[:9], case.raw[9:]], "chat", "eof") for case in CASES]
+    path.write_bytes(b"".join(_in_version(version, one) for one in captures))
+    assert [one for _, (one,) in decode_batches(path)] == captures
+
+
+def test_rows_are_derived_from_a_file_of_the_older_name_too(tmp_path: Path) -> None:
+    one = [capture([CASES[0].raw], "completions", "eof")]
+    for name in ("new.raw.gz", "old.jsonl.gz"):
+        (tmp_path / name).write_bytes(encode_batch(one, CLOCK))
+        assert main(["rederive", str(tmp_path / name), "--out", str(tmp_path / name[:3])]) == 0
+    new, old = ((tmp_path / name / "requests.jsonl").read_text() for name in ("new", "old"))
+    assert new == old != ""
 
 
 @pytest.mark.parametrize("lost", [1, 9, 40])

@@ -160,8 +160,8 @@ def test_a_second_phase_of_the_same_name_overwrites_nothing(tmp_path: Path) -> N
         run(plan(server.url), tmp_path)
         run(plan(server.url), tmp_path)
     assert sorted(path.name for path in (tmp_path / "raw").glob("client-*")) == [
-        "client-measure-e0-0.jsonl.gz",
-        "client-measure-e0-1.jsonl.gz",
+        "client-measure-e0-0.raw.gz",
+        "client-measure-e0-1.raw.gz",
     ]
     assert len({row["request_id"] for row in rows(tmp_path / "requests.jsonl")}) == 8
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from load_client.capture import Capture, Read
+from load_client.capture import Capture, Reads
 from load_client.rows import Row, request_rows
 
 from .reference_parser import Reference
@@ -24,9 +24,8 @@ STEP_NS = 1_000
 
 def capture(pieces: list[bytes], endpoint: str, ended: str) -> Capture:
     """A response that arrived in these pieces, a microsecond apart."""
-    reads = tuple(
-        Read(FIRST_NS + i * STEP_NS, None, piece) for i, piece in enumerate(pieces) if piece
-    )
+    came = [(FIRST_NS + i * STEP_NS, piece) for i, piece in enumerate(pieces) if piece]
+    reads = Reads([ns for ns, _ in came], [None] * len(came), [piece for _, piece in came])
     return Capture(
         request_id="r", instance="i", phase="measure", session=0, endpoint=endpoint,
         prompt_tokens_planned=12, output_tokens_planned=3, request_bytes=9, scheduled_ns=1,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from load_client.deltas import Delta, read_delta
+from load_client.deltas import Columns, Delta, no_columns, read_delta
 from load_client.http_response import parse_response
 from load_client.sse import SseEvent, plain_events, split_events
 from load_client.template import make_template, read_deltas
@@ -22,6 +22,13 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=3).map("".join)
 
 def slowly(data: bytes, endpoint: str) -> Delta:
     return read_delta(SseEvent(0, len(data), data, ""), endpoint)
+
+
+def all_slowly(events: list[bytes], endpoint: str) -> Columns:
+    said = no_columns()
+    for data in events:
+        said.add(slowly(data, endpoint))
+    return said
 
 
 def completion(text: str, ids: list[int] | None, name: str = "cmpl-1", **more: Any) -> bytes:
@@ -65,7 +72,7 @@ def test_templates_read_every_event_as_the_json_parser_does(
         place = at % (len(data) + 1)
         insert = insert.replace(b"\n", b"").replace(b"\r", b"")  # noqa: PLW2901
         events[which % len(events)] = data[:place] + insert + data[place + len(insert) :]
-    assert read_deltas(events, endpoint) == [slowly(data, endpoint) for data in events]
+    assert read_deltas(events, endpoint) == all_slowly(events, endpoint)
 
 
 @pytest.mark.parametrize("ids", [None, [7]])
@@ -76,7 +83,7 @@ def test_hundreds_of_events_of_one_frame_are_read_as_the_json_parser_does(
         completion(f" {i}" if i % 100 else "\n", ids and [i + 5, *ids][: 1 + (i % 250 == 9)])
         for i in range(700)
     ]
-    assert read_deltas(events, "completions") == [slowly(data, "completions") for data in events]
+    assert read_deltas(events, "completions") == all_slowly(events, "completions")
 
 
 def test_a_template_is_used_at_all() -> None:
@@ -87,7 +94,7 @@ def test_a_template_is_used_at_all() -> None:
     bare = completion("a", None)
     template = make_template(bare, slowly(bare, "completions"), "completions")
     assert template is not None
-    assert len(template.fill_many([completion(f"x{i}", None) for i in range(20)])) == 20
+    assert len(template.texts([completion(f"x{i}", None) for i in range(20)])) == 20
 
 
 @pytest.mark.parametrize(
@@ -124,7 +131,7 @@ def test_a_template_leaves_what_is_not_plain_to_the_parser(odd: bytes) -> None:
     assert template is not None
     assert template.fill(odd) is None
     events = [first, odd, first]
-    assert read_deltas(events, "completions") == [slowly(one, "completions") for one in events]
+    assert read_deltas(events, "completions") == all_slowly(events, "completions")
 
 
 def test_a_template_that_took_escapes_as_they_stand_would_be_found_out(
@@ -133,7 +140,7 @@ def test_a_template_that_took_escapes_as_they_stand_would_be_found_out(
     """What the comparisons above are worth."""
     monkeypatch.setattr("load_client.template._PLAIN", bytes(range(0x20, 0x100)))
     events = [completion("a", [1]), completion("\n", [2])]
-    assert read_deltas(events, "completions") != [slowly(one, "completions") for one in events]
+    assert read_deltas(events, "completions") != all_slowly(events, "completions")
 
 
 BODIES = st.lists(

@@ -7,7 +7,7 @@ References travel with the checkout, so what no stated number rests on is packed
     run.json, *.parquet   byte for byte: every metric, certificate and verdict is computed from them
     raw/site.toml, plans  byte for byte
     raw/ other texts      gzip; the places of the checkout, of Python and of the home are made words
-    raw/client-*.gz       left out: the response streams, which `chunks` and `requests` hold as rows
+    raw/client-*.raw.gz   left out: the response streams, which `chunks` and `requests` hold as rows
 `raw/recorded.sha256` is the manifest the run was sealed with, and `raw/reference.json` says what
 became of every file, so whoever has the whole run can show that this one was made from it.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SHIPPED_BYTES_MAX = 20_000_000
 RECORDED_MANIFEST = "raw/recorded.sha256"
 RECORD = "raw/reference.json"
-_LEFT_OUT = "raw/client-*.jsonl.gz"
+_LEFT_OUT = ("raw/client-*.raw.gz", "raw/client-*.jsonl.gz")  # the second: of older clients
 _AS_THEY_ARE = ("*.parquet", "run.json", "raw/site.toml", "raw/plan-*.json", "raw/journals.sha256")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -91,7 +91,7 @@ def _fill(evidence: Evidence, target: Path) -> None:
     became: dict[str, str] = {}
     for name in evidence.manifest:
         source = evidence.path / name
-        if fnmatch.fnmatch(name, _LEFT_OUT):
+        if any(fnmatch.fnmatch(name, one) for one in _LEFT_OUT):
             became[name] = "left out"
             continue
         copy = target / name

@@ -155,7 +155,7 @@ def _filled(runs: list[Path], root: Path) -> Path:
     for one in runs:
         copy = root / one.parent.name / one.name
         shutil.copytree(one, copy)
-        stream = copy / "raw" / "client-measure-a-0.bin"
+        stream = copy / "raw" / "client-measure-a-0.raw.gz"
         stream.write_bytes(secrets.token_bytes(max(1, missing // len(runs) + 1)))
         (copy / MANIFEST).write_text(manifest_text(copy))
     return root

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from r8.evidence import Evidence
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+STREAMS = ("client-measure-a-0.raw.gz", "client-measure-b-0.jsonl.gz")  # the second: the older name
 
 
 def _with_raw(directory: Path) -> Evidence:
@@ -41,7 +42,8 @@ def _with_raw(directory: Path) -> Evidence:
     raw.mkdir(exist_ok=True)
     log = f"config at {CHECKOUT}/model, python {sys.base_prefix}/lib\n" * 100
     (raw / "iostat.json").write_text(log)
-    (raw / "client-measure-a-0.jsonl.gz").write_bytes(os.urandom(2000))
+    for name in STREAMS:
+        (raw / name).write_bytes(os.urandom(2000))
     (raw / "plan-measure.json").write_text("{}")
     return read_run(finalise(partial, complete=True))
 
@@ -68,7 +70,7 @@ def test_a_reference_leaves_out_streams_packs_texts_and_names_no_place(tmp_path:
     (kept,) = record([run.path], tmp_path / "reference")
     became = json.loads((kept / RECORD).read_text())
     assert set(became) == set(run.manifest)
-    assert became["raw/client-measure-a-0.jsonl.gz"] == "left out"
+    assert {became[f"raw/{name}"] for name in STREAMS} == {"left out"}
     assert became["raw/iostat.json"] == "packed, places replaced"
     assert not list(kept.glob("raw/client-*"))
     text = gzip.decompress((kept / "raw/iostat.json.gz").read_bytes()).decode()
