@@ -190,11 +190,16 @@ def life_sessions(plan: Plan, members: Sequence[str]) -> int:
     return cells[-1][2] + cells[-1][3] if cells else 0
 
 
+_NEVER_FOUND = ("disk", "other")
+
+
 def control_place(cells: Sequence[Place], arms: Mapping[str, Arm], plan: Plan) -> Place | None:
     """The cell of one block after which its negative controls run; `None`: no KV in the block.
 
-    The last one, so that nothing measured comes after them on those engines. Before that: one whose
-    engine reads through the page cache, as O_DIRECT goes past what makes a read warm.
+    The last one, so that nothing judged comes after them on those engines. Before that: one whose
+    engine reads through the page cache, as O_DIRECT goes past what makes a read warm. Never one that
+    looks on local disk for what another engine stored while there is another: that is the published
+    negative result, which takes part in no claim.
     """
     with_kv = [one for one in cells if arms[one.arm].kv != "none"]
     buffered = [
@@ -202,7 +207,8 @@ def control_place(cells: Sequence[Place], arms: Mapping[str, Arm], plan: Plan) -
         for one in with_kv
         if not (plan.extra_config | arms[one.arm].extra_config).get("use_odirect")
     ]
-    return next(reversed(buffered or with_kv), None)
+    judged = [one for one in buffered if (arms[one.arm].kv, arms[one.arm].reads) != _NEVER_FOUND]
+    return next(reversed(judged or buffered or with_kv), None)
 
 
 def share(place: Place, instance: int, instances: int) -> list[int]:

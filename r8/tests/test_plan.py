@@ -161,3 +161,14 @@ def test_the_controls_follow_the_last_cell_of_a_block_that_reads_kv_buffered() -
     only = [one for one in cells if one.arm == "array"]
     assert control_place(only, direct, plan) == only[-1]
     assert control_place(places(plan, arms, ("recompute",), 1, 8), arms, plan) is None
+
+
+def test_r3_controls_follow_a_cell_that_is_judged_and_not_the_negative_result() -> None:
+    plan = SITE.scenarios["r3-tp4x2"]
+    for seed in range(12):
+        cells = places(plan, SITE.arms, plan.arms, 1, seed)
+        last = control_place(cells, SITE.arms, plan)
+        assert last is not None
+        assert last.arm in {"pool", "fs-cross", "local-nvme"}
+        after = {one.arm for one in cells[cells.index(last) + 1 :]}
+        assert after <= {"pool-cross", "recompute"}
