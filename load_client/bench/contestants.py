@@ -1,7 +1,9 @@
 """Who is measured: how each is started on a burst of prompts, and what it says of each stream.
 
 A stream is known by the number the null server put into its first content, so that an answer can be
-held against the truth of that very stream. `Said` holds what the client itself reports.
+held against the truth of that very stream. `Said` holds what the client itself reports. Only ours
+keeps the instant of every chunk on a clock that truth shares; peers that would have to be made to
+would be dearer than they are.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from load_client.calibrate import Calibration, plan_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -46,6 +49,7 @@ class Said:
     number: int
     ttft_ns: int
     last_ns: int | None
+    arrivals_ns: Sequence[int] = ()  # of every content chunk, on the host's monotonic clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +140,16 @@ def _our_command(cell: Cell, url: str, out: Path) -> list[str]:
 
 def _read_ours(out: Path) -> list[Said]:
     rows = map(json.loads, (out / "requests.jsonl").read_text(encoding="ascii").splitlines())
+    arrivals_ns: defaultdict[str, list[int]] = defaultdict(list)
+    for chunk in map(json.loads, (out / "chunks.jsonl").read_text(encoding="ascii").splitlines()):
+        if chunk["kind"] == "content":
+            arrivals_ns[chunk["request_id"]].append(chunk["arrival_ns"])
     return [
         Said(
             _number(row["output_text"]),
             row["first_content_ns"] - row["sent_ns"],
             row["last_content_ns"] - row["sent_ns"],
+            arrivals_ns[row["request_id"]],
         )
         for row in rows
         if row["outcome"] == "ok"

@@ -18,6 +18,9 @@ FIGURES: tuple[tuple[str, str, float], ...] = (
     ("ttft_error_p95_ns", "TTFT error p95 ms", 1e6),
     ("ttft_error_max_ns", "TTFT error max ms", 1e6),
     ("last_error_p95_ns", "last chunk p95 ms", 1e6),
+    ("chunk_lag_p50_ns", "chunk lag p50 ms", 1e6),
+    ("chunk_lag_p99_ns", "chunk lag p99 ms", 1e6),
+    ("chunks_per_s", "chunks offered /s", 1.0),
     ("skew_ns", "skew ms", 1e6),
     ("cpu_window_s", "CPU burst s", 1.0),
     ("cpu_total_s", "CPU whole s", 1.0),
@@ -44,12 +47,13 @@ def ratio_lines(cells: Mapping[str, Rounds]) -> list[str]:
     """Ours over the best peer of the round: median and worst."""
     lines = ["ours / best peer: median (worst round)"]
     for figure, heading, _ in FIGURES:
-        parts = []
-        for cell, rounds in cells.items():
-            found = ratios(rounds, figure)
-            shown = f"{median(found):.3g} ({max(found):.3g})" if found else "-"
-            parts.append(f"{cell}: {shown}")
-        lines.append(f"  {heading:18} " + "   ".join(parts))
+        of_cells = {cell: ratios(rounds, figure) for cell, rounds in cells.items()}
+        parts = [
+            f"{cell}: {median(found):.3g} ({max(found):.3g})" if found else f"{cell}: -"
+            for cell, found in of_cells.items()
+        ]
+        if any(of_cells.values()):  # some figures only ours has
+            lines.append(f"  {heading:18} " + "   ".join(parts))
     return lines
 
 

@@ -73,10 +73,10 @@ def run_trial(contestant: Contestant, cell: Cell) -> dict[str, Any]:
                 server.kill()
         try:
             said = contestant.read(out)
+            return _figures(cell, said, truth, usage) | {"cpu_total_s": spent_s}
         except (OSError, ValueError, KeyError, TypeError) as damage:
             tail = (out / "stderr").read_text(errors="replace")[-300:]
             return {"failed": f"code {code}, {damage!r}: {tail}"}
-        return _figures(cell, said, truth, usage) | {"cpu_total_s": spent_s}
 
 
 def _server(cell: Cell) -> subprocess.Popen[bytes]:
@@ -128,6 +128,7 @@ def _figures(
         errors.append(abs(one.ttft_ns - (writes_ns[0] - first_byte_ns)))
         if one.last_ns is not None:
             lasts.append(abs(one.last_ns - (writes_ns[-1] - first_byte_ns)))
+    lags = _chunk_lags(said, streams)
     begins = [true["first_byte_ns"] for true in streams]
     begin_ns = min(begins) - _BEFORE_NS
     # A client that is late works on after the server's last write: its burst ends with its own last
@@ -144,10 +145,33 @@ def _figures(
         "ttft_error_p95_ns": inverted_cdf(errors, 0.95),
         "ttft_error_max_ns": max(errors),
         "last_error_p95_ns": inverted_cdf(lasts, 0.95) if lasts else None,
+        "chunk_lag_p50_ns": inverted_cdf(lags, 0.5) if lags else None,
+        "chunk_lag_p99_ns": inverted_cdf(lags, 0.99) if lags else None,
+        "chunks_per_s": round(len(lags) / _span_s(streams)) if lags else None,
         "skew_ns": max(begins) - min(begins),
         "cpu_window_s": usage.between(begin_ns, end_ns),
         "peak_bytes": usage.peak_bytes,
     }
+
+
+def _chunk_lags(said: Sequence[Said], streams: Sequence[dict[str, Any]]) -> list[int]:
+    """Arrival by the client less hand-over by the server, of every content chunk.
+
+    Raises ValueError when a client that reports chunks reports more or fewer than were sent.
+    """
+    pairs = [
+        zip(one.arrivals_ns, true["writes_ns"], strict=True)
+        for one, true in zip(said, streams, strict=True)
+        if one.arrivals_ns
+    ]
+    return [arrival_ns - write_ns for pair in pairs for arrival_ns, write_ns in pair]
+
+
+def _span_s(streams: Sequence[dict[str, Any]]) -> float:
+    """From the first hand-over of a chunk to the last."""
+    first_ns = min(true["writes_ns"][0] for true in streams)
+    last_ns = max(true["writes_ns"][-1] for true in streams)
+    return float(max(1, last_ns - first_ns)) / 1e9
 
 
 def _tree(root: int) -> list[int]:
