@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 0.05
 # Absolute values of what a reader of the reports looks at first, and the share of the device. The
-# last TTFT of the burst stands beside p50, which jumps with how many requests an engine's first step
-# happens to take (view `admissions`).
+# last TTFT of the burst stands beside p50, which jumps with how many requests an engine's first
+# step happens to take (view `admissions`).
 PRIMARY = (
     ("ttft", "p50", "s"),
     ("ttft", "max", "s"),

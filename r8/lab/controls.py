@@ -37,8 +37,8 @@ STORED_QUIET_S = 0.5
 class Stored:
     """The control's own sessions, and the interval their files were written in.
 
-    The cell that stores them and the cell that reads them back may differ: one life measures several
-    cells, and each has special sessions of its own.
+    The cell that stores them and the cell that reads them back may differ: one life measures
+    several cells, and each has special sessions of its own.
     """
 
     sessions: tuple[tuple[int, ...], ...]  # by instance

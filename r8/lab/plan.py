@@ -197,9 +197,9 @@ def control_place(cells: Sequence[Place], arms: Mapping[str, Arm], plan: Plan) -
     """The cell of one block after which its negative controls run; `None`: no KV in the block.
 
     The last one, so that nothing judged comes after them on those engines. Before that: one whose
-    engine reads through the page cache, as O_DIRECT goes past what makes a read warm. Never one that
-    looks on local disk for what another engine stored while there is another: that is the published
-    negative result, which takes part in no claim.
+    engine reads through the page cache, as O_DIRECT goes past what makes a read warm. Never one
+    that looks on local disk for what another engine stored while there is another: that is the
+    published negative result, which takes part in no claim.
     """
     with_kv = [one for one in cells if arms[one.arm].kv != "none"]
     buffered = [

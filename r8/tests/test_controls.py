@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from r8.lab import controls
+from r8.lab import controls, phases
 from r8.lab.plan import special_session
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_the_last_cell_of_a_life_reads_the_session_its_first_cell_stored(
     monkeypatch.setattr(controls, "drop_caches", lambda _: {})
     monkeypatch.setattr(controls, "residency", lambda *_: None)
     monkeypatch.setattr(controls, "STORED_QUIET_S", 0.0)
-    monkeypatch.setattr(controls.phases, "SETTLE_S", 0.0)
+    monkeypatch.setattr(phases, "SETTLE_S", 0.0)
     setting = SimpleNamespace(kv=FakeKv())
     life = SimpleNamespace(setting=setting, stored=[0], require_alive=lambda: None)
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import sys
+import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,10 @@ import pytest
 from r8.claims import load_claims
 from r8.errors import SiteError, TamperedRunError
 from r8.evidence import find_runs, read_run
-from r8.evidence_manifest import MANIFEST
+from r8.evidence_manifest import MANIFEST, sha256_file
 from r8.finalise import finalise
 from r8.lab.reference import (
+    RAW_SUFFIX,
     RECORD,
     RECORDED_MANIFEST,
     SHIPPED_BYTES_MAX,
@@ -56,33 +57,58 @@ def test_a_reference_says_everything_its_run_said(tmp_path: Path) -> None:
     assert state([read_run(kept)], claims) == state([run], claims)
 
 
-def test_tables_and_plan_of_a_reference_are_the_runs_own_bytes(tmp_path: Path) -> None:
+def _raw(kept: Path, name: str) -> bytes:
+    """A raw text of a reference, out of the archive of its campaign."""
+    said = json.loads((kept / RECORD).read_text())
+    archive = kept.parent / said["raw"]
+    assert sha256_file(archive) == said["raw_sha256"]
+    with tarfile.open(archive) as tar:
+        member = tar.extractfile(f"{kept.name}/{name}")
+        assert member is not None
+        return member.read()
+
+
+def test_tables_of_a_reference_are_the_runs_own_bytes(tmp_path: Path) -> None:
     run = _with_raw(tmp_path / "runs")
     (kept,) = record([run.path], tmp_path / "reference")
     mine = read_run(kept).manifest
-    ours = ["run.json", *(f"{name}.parquet" for name in TABLES), "raw/plan-measure.json"]
+    ours = ["run.json", *(f"{name}.parquet" for name in TABLES)]
     assert {name: mine[name] for name in ours} == {name: run.manifest[name] for name in ours}
-    assert (kept / RECORDED_MANIFEST).read_bytes() == (run.path / MANIFEST).read_bytes()
+    assert set(mine) == {*ours, RECORD}
+    assert _raw(kept, RECORDED_MANIFEST) == (run.path / MANIFEST).read_bytes()
+    assert _raw(kept, "raw/plan-measure.json") == b"{}"
 
 
 def test_a_reference_leaves_out_streams_packs_texts_and_names_no_place(tmp_path: Path) -> None:
     run = _with_raw(tmp_path / "runs")
     (kept,) = record([run.path], tmp_path / "reference")
-    became = json.loads((kept / RECORD).read_text())
+    became = json.loads((kept / RECORD).read_text())["files"]
     assert set(became) == set(run.manifest)
     assert {became[f"raw/{name}"] for name in STREAMS} == {"left out"}
     assert became["raw/iostat.json"] == "packed, places replaced"
-    assert not list(kept.glob("raw/client-*"))
-    text = gzip.decompress((kept / "raw/iostat.json.gz").read_bytes()).decode()
+    text = _raw(kept, "raw/iostat.json").decode()
     assert text.startswith("config at CHECKOUT/model, python PYTHON/lib\n")
-    assert size_bytes(kept) < size_bytes(run.path)
+    assert size_bytes(kept.parent) < size_bytes(run.path)
+
+
+def test_the_runs_of_a_campaign_share_one_archive(tmp_path: Path) -> None:
+    specs = [SyntheticRun(run_id=f"campaign-1-b{n}", block=n) for n in range(2)]
+    runs = [judged_run(tmp_path / "runs", spec) for spec in specs]
+    kept = record([run.path for run in runs], tmp_path / "reference")
+    (archive,) = (tmp_path / "reference").rglob(f"*{RAW_SUFFIX}")
+    assert archive.name == f"{runs[0].run.campaign_id}{RAW_SUFFIX}"
+    assert [_raw(one, RECORDED_MANIFEST) for one in kept] == [
+        (run.path / MANIFEST).read_bytes() for run in runs
+    ]
+    with pytest.raises(SiteError, match="never overwritten"):
+        record([runs[1].path], tmp_path / "reference")
 
 
 def test_the_same_run_is_the_same_reference_byte_for_byte(tmp_path: Path) -> None:
     run = _with_raw(tmp_path / "runs")
     (first,) = record([run.path], tmp_path / "one")
     (second,) = record([run.path], tmp_path / "two")
-    assert read_run(first).manifest == read_run(second).manifest
+    assert read_run(first).manifest == read_run(second).manifest  # with the archive's digest
 
 
 def test_more_references_than_may_travel_are_called_too_much(tmp_path: Path) -> None:

@@ -18,9 +18,8 @@ REPORT = GENERATED / "r1-parallel-read.md"
 
 @pytest.fixture(name="checkout")
 def _checkout(tmp_path: Path) -> Path:
-    for arm in ("patched", "unpatched"):
-        run = judged_run(tmp_path / "runs", SyntheticRun(arm=arm))
-        record([run.path], tmp_path / REFERENCE)
+    runs = [judged_run(tmp_path / "runs", SyntheticRun(arm=a)) for a in ("patched", "unpatched")]
+    record([run.path for run in runs], tmp_path / REFERENCE)
     return tmp_path
 
 
