@@ -45,7 +45,8 @@ ENGINE_LOAD_NOTE = (
 ENGINE_SWITCH_NOTE = (
     "Engines switched for real: stop one, start the next, load, serve until the next switch. Their "
     "load alone is in the model; what they wait for the engine before and what they take to start "
-    "is not, and is in what was served. The load is at the run's time scale, the rest is not."
+    "is not, and is in what was served. The load is at the run's time scale, the rest is not. Last "
+    "column: the model with the whole switch, until the first answer, for its load."
 )
 CURVE_NOTE = (
     "Utilisation by switches an hour, basis modelled; the interval is that of the load time over "
@@ -197,6 +198,8 @@ def switch_section(session: Session) -> str:
 
 def _engines(session: Session, runs: Sequence[Run], note: str) -> str:
     """What engines took to stop, start and load, beside their own words."""
+    served = note is ENGINE_SWITCH_NOTE
+    shares = [("utilisation_measured", ""), ("utilisation_modelled", "whole")] if served else []
     rows = [
         [
             run.block,
@@ -206,12 +209,14 @@ def _engines(session: Session, runs: Sequence[Run], note: str) -> str:
             shown(session, run, "engine_start", "mean", s_from_ns),
             shown(session, run, "work_time", "mean", s_from_ns),
             shown(session, run, "engine_said_load", "mean", s_from_ns),
+            *(shown(session, run, *one, _per_cent) for one in shares),
         ]
         for run in runs
         if run.work is not None and run.work.tool == ENGINE
     ]
     headers = ["block", "arm", "level", "mean wait for the one before s", "mean start s"]
     headers += ["mean load s", "mean load by its own words s"]
+    headers += ["served %, measured", "% by the model, whole switch"] if served else []
     return f"{note}\n\n{markdown(rows, headers)}" if rows else ""
 
 

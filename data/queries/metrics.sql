@@ -1039,13 +1039,16 @@ FROM loads CROSS JOIN (SELECT unnest(generate_series(1, 60)) AS n_per_hour);
 --                          not cut. Where engines are switched, stopping and starting them is in it,
 --                          and in the model's load is not.
 --   utilisation_modelled pace  1 - mean load / (time from switch to switch)
+--   utilisation_modelled whole the same with the whole switch for the load: from its instant until
+--                          it could answer. Where loaders switch, the two are one but for their lag.
 --   utilisation_modelled n20   the view `utilisation` at the published 20 switches an hour
 --   predicted_utilisation n20  the same with bytes / ceiling_bandwidth for the load
---   utilisation_over_predicted n20, utilisation_over_modelled pace: measured by the two
+--   utilisation_over_predicted n20, utilisation_over_modelled pace and whole: measured by those
 CREATE OR REPLACE VIEW utilisation_metrics AS
 WITH served AS (
     SELECT w.run_id, count(*) AS n, sum(serve_end_ns - serve_begin_ns) AS served_ns,
-           max(serve_end_ns) - min(started_ns) AS window_ns, avg(end_ns - begin_ns) AS load_ns,
+           max(serve_end_ns) - min(started_ns) AS window_ns,
+           avg(serve_begin_ns - scheduled_ns) AS switch_ns, avg(end_ns - begin_ns) AS load_ns,
            (max(scheduled_ns) - min(scheduled_ns)) / (count(*) - 1) AS period_ns,
            count(*) FILTER (outcome <> 'ok') AS n_failed, count(*) FILTER (serve_end_ns IS NULL)
                AS n_idle, count(*) FILTER (serve_begin_ns - scheduled_ns > late_ns) AS n_late
@@ -1056,7 +1059,7 @@ WITH served AS (
 ),
 runs_here AS (
     SELECT r.run_id, coalesce(s.n, 0) AS n, s.served_ns / s.window_ns AS measured,
-           1 - s.load_ns / s.period_ns AS at_pace, u.utilisation, u.predicted_utilisation,
+           1 - s.load_ns / s.period_ns AS at_pace, 1 - s.switch_ns / s.period_ns AS whole, u.utilisation, u.predicted_utilisation,
            u.reason AS no_model,
            CASE WHEN s.n IS NULL THEN 'no work in this phase'
                 WHEN s.n_failed > 0 THEN s.n_failed || ' of ' || s.n || ' switches failed'
@@ -1078,17 +1081,21 @@ SELECT h.run_id, v.metric, v.statistic, '' AS unit, h.n, v.estimator,
             ELSE h.reason END AS reason,
        CASE WHEN reason IS NULL THEN
             CASE v.metric WHEN 'utilisation_measured' THEN h.measured
-                          WHEN 'utilisation_over_modelled' THEN h.measured / h.at_pace
+                          WHEN 'utilisation_over_modelled' THEN h.measured
+                              / CASE v.statistic WHEN 'whole' THEN h.whole ELSE h.at_pace END
                           WHEN 'utilisation_over_predicted' THEN h.measured / h.predicted_utilisation
                           WHEN 'predicted_utilisation' THEN h.predicted_utilisation
-                          ELSE CASE v.statistic WHEN 'n20' THEN h.utilisation ELSE h.at_pace END
+                          ELSE CASE v.statistic WHEN 'n20' THEN h.utilisation
+                                                WHEN 'whole' THEN h.whole ELSE h.at_pace END
             END END AS value
 FROM runs_here h CROSS JOIN (VALUES
     ('utilisation_measured', '', 'served / window'),
     ('utilisation_modelled', 'pace', 'modelled: 1 - mean load / period'),
+    ('utilisation_modelled', 'whole', 'modelled: 1 - mean whole switch / period'),
     ('utilisation_modelled', 'n20', 'modelled: 1 - 20 * mean load / 3600 s'),
     ('predicted_utilisation', 'n20', 'modelled: 1 - 20 * bytes / ceiling / 3600 s'),
     ('utilisation_over_modelled', 'pace', 'measured / modelled'),
+    ('utilisation_over_modelled', 'whole', 'measured / modelled'),
     ('utilisation_over_predicted', 'n20', 'measured / predicted')) v(metric, statistic, estimator);
 
 -- ---------------------------------------------------------------- all metrics

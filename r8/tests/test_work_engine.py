@@ -129,6 +129,10 @@ def test_what_switched_engines_served_counts_from_their_first_answers(tmp_path: 
         (24 + 22 - 0.002) / window_s
     )
     assert _value(run, "utilisation_modelled", "pace").value == pytest.approx(1 - 4 / 60)
+    whole = _value(run, "utilisation_modelled", "whole").value
+    assert whole == pytest.approx(1 - (36 + 38 + 0.002) / 2 / 60)
+    over = _value(run, "utilisation_over_modelled", "whole").value
+    assert over == pytest.approx(1, abs=0.01)
     assert _value(run, "utilisation_modelled", "n20").value == pytest.approx(1 - 20 * 120 / 3600)
     assert _value(run, "engine_wait").value == 1 * S
     assert "Engines switched for real" in report([run], ())
