@@ -39,6 +39,20 @@ class R8Error(Exception):
         super().__init__(f"{what} [{where}] -> {next_step}")
 
 
+def told(error: BaseException) -> list[str]:
+    """An error as lines, the one that came first before those of cleaning up after it.
+
+    Where a device is gone, what is done about it fails too, and Python raises the last failure:
+    the first one is what a person needs. A cause named with `from` is in its error's words already.
+    """
+    lines: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None:
+        lines.insert(0, f"{type(seen).__name__}: {seen}")
+        seen = None if seen.__suppress_context__ else seen.__context__
+    return list(dict.fromkeys(lines))
+
+
 class UsageError(R8Error):
     """The command line asks for something that does not exist."""
 

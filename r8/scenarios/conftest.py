@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.errors import EXIT_INCONCLUSIVE, EXIT_REPRODUCED, EXIT_USAGE, R8Error
+from r8.errors import EXIT_INCONCLUSIVE, EXIT_REPRODUCED, EXIT_USAGE, R8Error, told
 from r8.lab.dry_run import dry_run
 from r8.lab.keeper import Keeper
 from r8.lab.matrix import mark_broken
@@ -95,8 +95,8 @@ def _session(config: pytest.Config, scenario: str) -> Session:
 
 
 def _stop(error: R8Error) -> None:
-    """End with the error's own line and code: no traceback for what a person can mend."""
-    pytest.exit(f"{type(error).__name__}: {error}", returncode=error.exit_code)
+    """End with the error's own lines and code: no traceback for what a person can mend."""
+    pytest.exit("\nthen ".join(told(error)), returncode=error.exit_code)
 
 
 def _planned(config: pytest.Config, scenario: str) -> list[Round] | Unfit:
@@ -216,10 +216,10 @@ def place(request: pytest.FixtureRequest, campaign: Campaign | WorkCampaign) -> 
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show an error of R8's own as its one line: what, where, what to do next."""
+    """Show an error of R8's own as its line: what, where, what to do next; the first one first."""
     report = yield
     if call.excinfo is not None and isinstance(call.excinfo.value, R8Error):
-        report.longrepr = f"{type(call.excinfo.value).__name__}: {call.excinfo.value}"
+        report.longrepr = "\nthen ".join(told(call.excinfo.value))
     return report
 
 

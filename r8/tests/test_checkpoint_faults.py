@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from r8.errors import R8Error
+from r8.errors import R8Error, told
 from r8.evidence import read_run
 from r8.lab import checkpointing, work, work_stage
 from r8.lab.campaign import plan_campaign
@@ -288,6 +288,22 @@ def test_a_device_that_fails_writes_leaves_an_invalid_cell_with_the_reason(bench
     assert "Input/output error" in found["W1"].arithmetic
     assert found["W2"].answer is Answer.REFUTED
     assert found["W3"].answer is Answer.HELD, found["W3"].arithmetic
+
+
+def test_a_device_that_is_gone_says_so_before_what_could_not_be_cleaned_up(bench: Bench) -> None:
+    control = bench.device.control
+    assert control is not None
+    for operation in (WRITE, FSYNC):
+        control.inject(Fault(kind=EIO, on=operation))
+    with pytest.raises(R8Error) as raised:
+        bench.run()
+    lines = told(raised.value)
+    assert "Input/output error" in lines[0], lines
+    assert "not undone" in lines[-1], lines
+    control.clear_faults()
+    mount = bench.device.mount
+    subprocess.run(["umount", str(mount)], check=True)
+    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
 
 
 def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_survives(

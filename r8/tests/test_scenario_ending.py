@@ -14,10 +14,22 @@ from r8.scenarios.conftest import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 FAILING = """
-from r8.errors import EngineError
+from r8.errors import EngineError, SiteError
 
 def test_ours():
     raise EngineError("the engine ended", where="server-a.log", next_step="read its last lines")
+
+def test_hidden():
+    try:
+        raise EngineError("rank w0 failed: Input/output error", where="/kv", next_step="look there")
+    finally:
+        raise SiteError("not undone: files of a work run", where="keeper", next_step="mend it")
+
+def test_named():
+    try:
+        open("/nowhere/at/all")
+    except OSError as error:
+        raise SiteError("no such thing", where="there", next_step="make it") from error
 
 def test_theirs():
     raise KeyError("a defect")
@@ -40,6 +52,11 @@ def test_an_error_of_r8_is_one_line_and_a_defect_keeps_its_traceback(tmp_path: P
     assert "EngineError: the engine ended [server-a.log] -> read its last lines" in ours
     assert "raise EngineError" not in ours
     assert "raise KeyError" in theirs
+    # What broke first stands first; cleaning up after it failed too, and does not hide it.
+    hidden = ours.split("test_hidden", 1)[1]
+    first, then = hidden.index("EngineError: rank w0 failed"), hidden.index("then SiteError: not")
+    assert first < then
+    assert "FileNotFoundError" not in hidden.split("test_named", 1)[1]
 
 
 @pytest.mark.parametrize(

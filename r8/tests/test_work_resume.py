@@ -1,0 +1,204 @@
+"""`--resume` of a work scenario: killed in the middle of a cell, it goes on where it stopped.
+
+The campaign, the run directories and the kill are real; the job is a stand-in that writes one file
+and has one worker say that it read it, so that nothing but an interpreter is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from r8.errors import SiteError
+from r8.evidence import read_run
+from r8.lab import work
+from r8.lab.campaign import plan_campaign
+from r8.lab.crew import WorkerSpec
+from r8.lab.jobs import Job
+from r8.lab.keeper import Keeper
+from r8.lab.matrix import cell_states, mark_broken
+from r8.lab.site import load_site
+from r8.lab.work import open_work
+from r8.lab.work_stage import Files, WorkStage, act
+from r8.scenarios.planning import Round, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCENARIO = "r1-model-load"
+CHECKOUT = Path(__file__).resolve().parents[2]
+HELD_FILE = "held"  # appears when the second cell is in its middle
+PATIENCE_S = 120.0
+SITE = """
+schema = 1
+name = "resumed"
+basis = "modelled"
+[comparability]
+platform = "this machine"
+[[hosts]]
+name = "here"
+drop_caches = ["true"]
+[[devices]]
+name = "array"
+host = "here"
+kv_dir = "{dir}"
+block_device = "none0"
+fio = {{ read_bytes = 0 }}
+[engine]
+host = "here"
+python = ["{python}"]
+command = ["false"]
+[[instances]]
+name = "a"
+port = 1
+[arms]
+[scenarios]
+[works.r1-model-load]
+job = "load"
+arms = ["one", "two"]
+concurrency = [1]
+worker_bytes = 5
+shard_bytes = 5
+blocks = 1
+[works.r1-model-load.arm.one]
+device = "array"
+tool = "safetensors"
+[works.r1-model-load.arm.two]
+device = "array"
+tool = "safetensors"
+"""
+WORKER = """
+import json, os, sys, time
+def say(row):
+    with open(sys.argv[-1], "a") as sink: sink.write(json.dumps(row) + "\\n")
+say({"ready": True, "pid": os.getpid()})
+for line in sys.stdin:
+    now = time.monotonic_ns()
+    row = {"begin_ns": now, "end_ns": now, "bytes": 5, "files": 1, "outcome": "ok"}
+    say({"order": json.loads(line)["order"], **row})
+"""
+
+
+def _make(stage: WorkStage) -> Files:
+    (stage.path / "file").write_bytes(b"12345")
+    return Files(files=1, total_bytes=5, made=True)
+
+
+def _specs(stage: WorkStage) -> list[WorkerSpec]:
+    argv = (sys.executable, "-c", WORKER)
+    return [WorkerSpec(name=name, argv=argv, env=dict(os.environ)) for name in stage.workers]
+
+
+def _job(in_the_middle: Callable[[WorkStage], None]) -> Job:
+    def phases(stage: WorkStage, _files: Files) -> None:
+        act(stage, "rewarm", {name: {} for name in stage.workers})
+        in_the_middle(stage)
+
+    return Job(moves="read", make=_make, specs=_specs, phases=phases)
+
+
+def _site(home: Path) -> Path:
+    path = home / "site.toml"
+    if not path.exists():
+        (home / "device").mkdir()
+        path.write_text(SITE.format(dir=home / "device", python=sys.executable))
+    return path
+
+
+def begin_and_hang(home: Path) -> None:
+    """What the process that will be killed does: the first cell, and half of the second."""
+
+    def hang(_stage: WorkStage) -> None:
+        if list(home.glob("runs/*/*/MANIFEST*")):
+            (home / HELD_FILE).touch()
+            time.sleep(PATIENCE_S)
+
+    work.JOBS["load"] = _job(hang)
+    loaded = load_site(_site(home))
+    matrix, cells = plan_campaign(loaded, SCENARIO, ("one", "two"), blocks=1, seed=8)
+    with (
+        Keeper(home / "keeper") as keeper,
+        open_work(loaded, matrix, cells, keeper, runs_root=home / "runs") as campaign,
+    ):
+        for cell in cells:
+            campaign.run(cell)
+
+
+def _killed(home: Path) -> None:
+    """A campaign that was killed with its second cell under way, and its keeper has cleaned up."""
+    _site(home)
+    words = "from pathlib import Path; from r8.tests import test_work_resume as t; "
+    code = f"{words}t.begin_and_hang(Path({str(home)!r}))"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=CHECKOUT) as process:
+        deadline = time.monotonic() + PATIENCE_S
+        while not (home / HELD_FILE).exists() and time.monotonic() < deadline:
+            assert process.poll() is None, "it ended by itself"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    while list((home / "device").iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _resume(home: Path, wanted: str = "last") -> list[Round]:
+    options = {"--resume": wanted, "--arms": None, "--runs-root": home / "runs"}
+    config = cast("pytest.Config", SimpleNamespace(getoption=options.get))
+    found = planned(config, load_site(home / "site.toml"), SCENARIO)
+    assert isinstance(found, list), found
+    return found
+
+
+def _digests(path: Path) -> dict[str, str]:
+    files = (one for one in sorted(path.rglob("*")) if one.is_file())
+    return {str(one): hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
+
+
+def test_a_killed_work_campaign_goes_on_with_the_cells_it_had_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _killed(tmp_path)
+    folder = tmp_path / "runs" / SCENARIO
+    (one,) = _resume(tmp_path)
+    states: list[Any] = [state.state for state in cell_states(folder, one.matrix)]
+    assert states == ["done", "broken"]
+    assert list((tmp_path / "device").iterdir()) == [], "files of the killed cell"
+    before = _digests(folder / f"{one.matrix.campaign_id}-{one.places[0].name}")
+    assert before
+
+    monkeypatch.setitem(work.JOBS, "load", _job(lambda _stage: None))
+    mark_broken(folder, one.matrix.campaign_id)
+    with (
+        Keeper(tmp_path / "keeper") as keeper,
+        open_work(
+            one.loaded, one.matrix, one.places, keeper, runs_root=tmp_path / "runs"
+        ) as campaign,
+    ):
+        paths = [campaign.run(place) for place in one.places]
+    # The finished cell is as it was, byte for byte; the broken one is kept and was run anew.
+    assert _digests(paths[0]) == before
+    assert paths[1].name == f"{one.matrix.campaign_id}-{one.places[1].name}-try2"
+    assert [read_run(path).run.complete for path in paths] == [True, True]
+    assert not read_run(folder / paths[1].name.removesuffix("-try2")).run.complete
+    assert [state.state for state in cell_states(folder, one.matrix)] == ["done", "done"]
+
+
+def test_a_campaign_is_not_resumed_on_another_site(tmp_path: Path) -> None:
+    loaded = load_site(_site(tmp_path))
+    matrix, cells = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8)
+    with (
+        Keeper(tmp_path / "keeper") as keeper,
+        open_work(loaded, matrix, cells, keeper, runs_root=tmp_path / "runs"),
+    ):
+        pass
+    site = tmp_path / "site.toml"
+    site.write_text(site.read_text().replace("worker_bytes = 5", "worker_bytes = 6"))
+    with pytest.raises(SiteError, match="began with another site file"):
+        _resume(tmp_path)
