@@ -24,7 +24,8 @@ class Mount:
     source: str
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
+    """A path as the kernel's tables write it, with its blanks back in place."""
     return _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), text)
 
 
@@ -39,9 +40,9 @@ def parse_mountinfo(text: str) -> list[Mount]:
         mounts.append(
             Mount(
                 major_minor=fields[2],
-                mount=_unescape(fields[4]),
+                mount=unescape(fields[4]),
                 fstype=tail[0],
-                source=_unescape(tail[1]),
+                source=unescape(tail[1]),
             )
         )
     return mounts

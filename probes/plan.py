@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Counters of disks are what certificates rest on; the rest is context and may be coarser.
 DEFAULT_RATES_HZ = {"disk": 10.0, "process": 2.0, "host": 1.0, "engine": 1.0, "topology": 0.2}
-DEFAULT_RATES_HZ |= {"nvme": 2.0, "nic": 1.0, "gpu": 1.0}
+DEFAULT_RATES_HZ |= {"nvme": 2.0, "nic": 1.0, "gpu": 1.0, "nfs": 5.0}
 # Beyond this the sampler would disturb what it watches.
 MAX_RATE_HZ = 100.0
 # Slower than this a probe would not be seen to have stopped.
@@ -34,6 +34,7 @@ class Plan:
     metrics: dict[str, str] = field(default_factory=dict)  # instance -> URL of /metrics
     rates_hz: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_RATES_HZ))
     iostat: bool = True
+    nfs_dirs: tuple[str, ...] = ()  # absolute; the NFS mounts they lie on are watched
     nics: tuple[str, ...] = ()  # network interfaces, with the RDMA ports on them
     gpu: bool = True  # look for GPUs; a host without says so once
     nvme: bool = True  # controller states; likewise
@@ -128,6 +129,14 @@ def _nics(value: object, where: str) -> tuple[str, ...]:
     raise _refused(f"nics is {value!r}", where, 'give interface names: ["ens1f0np0"]')
 
 
+def _nfs_dirs(value: object, where: str) -> tuple[str, ...]:
+    if isinstance(value, list) and all(
+        isinstance(name, str) and name.startswith("/") for name in value
+    ):
+        return tuple(dict.fromkeys(value))
+    raise _refused(f"nfs_dirs is {value!r}", where, 'give absolute paths: ["/mnt/nfs/models"]')
+
+
 def _flag(key: str) -> Callable[[object, str], bool]:
     def check(value: object, where: str) -> bool:
         if isinstance(value, bool):
@@ -144,6 +153,7 @@ _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "metrics": _metrics,
     "rates_hz": _rates_hz,
     "iostat": _flag("iostat"),
+    "nfs_dirs": _nfs_dirs,
     "nics": _nics,
     "gpu": _flag("gpu"),
     "nvme": _flag("nvme"),

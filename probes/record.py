@@ -33,6 +33,7 @@ from .gpu import GpuProbe
 from .host import HostProbe
 from .iostat import IostatWitness
 from .journal import Encoder, Journal
+from .nfs import NfsProbe
 from .nic import NicProbe
 from .nvme import NvmeProbe
 from .process import ProcessProbe
@@ -84,6 +85,9 @@ def _kernel_tasks(plan: Plan, proc_root: Path, sys_root: Path) -> tuple[list[Tas
     if plan.nics:
         nic = NicProbe(plan.nics, sys_root)
         slow.append(_task(plan, nic.name, nic.sample))
+    if plan.nfs_dirs:
+        nfs = NfsProbe(plan.nfs_dirs, proc_root)
+        slow.append(_task(plan, nfs.name, nfs.sample))
     if plan.nvme:
         nvme = NvmeProbe(watched, sys_root)
         slow.append(_task(plan, nvme.name, nvme.sample))

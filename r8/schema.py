@@ -23,6 +23,7 @@ STAMPS = (
 CHUNK_KINDS = ("role", "empty", "content", "reasoning", "usage", "done", "comment", "error")
 PROBES_OF_A_RUN = (
     *("disk", "topology", "nvme", "nic", "gpu", "process", "host", "engine", "iostat", "self"),
+    "nfs",
 )
 RESIDENCY_METHODS = ("cachestat", "mincore")
 ENGINE_LOG_KINDS = (

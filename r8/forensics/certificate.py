@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from r8.database import connect
+from r8.forensics import network
 from r8.forensics.case import Case
 from r8.forensics.rule import apply
 from r8.forensics.rules import RULES
@@ -65,15 +66,15 @@ def certify(run: Run, connection: duckdb.DuckDBPyConnection) -> tuple[Finding, .
     # printed as nothing.
     named = run if run.kv_device else replace(run, kv_device=NO_DEVICE)
     case = Case(run=named, connection=connection)
-    return tuple(_with_reason(rule, apply(rule, case), run) for rule in RULES)
+    return tuple(_with_reason(rule, apply(rule, case), case, run) for rule in RULES)
 
 
-def _with_reason(rule: Rule, finding: Finding, run: Run) -> Finding:
+def _with_reason(rule: Rule, finding: Finding, case: Case, run: Run) -> Finding:
     """Why a rule about a block device cannot be known on a rung that has none."""
     if run.kv_device or not rule.of_device or finding.answer is not Answer.UNKNOWN:
         return finding
     why = f"On rung {run.rung} the KV lies on no block device, so no bytes of one are counted."
-    return replace(finding, detail=f"{why} {finding.detail}")
+    return replace(finding, detail=f"{why} {network.words(case, rule.rule_id)}{finding.detail}")
 
 
 def objections(

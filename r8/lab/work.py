@@ -189,6 +189,7 @@ class WorkCampaign(CampaignBase):
                 "metrics": {},
                 "rates_hz": instruments.PROBE_RATES_HZ | {"nic": instruments.NIC_RATE_HZ},
                 "nics": list(device.nics),
+                "nfs_dirs": self._unwitnessed(stage),
                 "iostat": True,
             },
         )
@@ -197,6 +198,10 @@ class WorkCampaign(CampaignBase):
             job.phases(stage, files)
         finally:
             instruments.stop_probes(self.keeper, stage.recording, probes)
+
+    def _unwitnessed(self, stage: WorkStage) -> list[str]:
+        """Where the files lie when no block device of this host holds them: an NFS mount, say."""
+        return [] if self.ground.block_device(stage.arm.device) else [stage.directory.path]
 
 
 def _await_samples(stage: WorkStage) -> None:
