@@ -162,7 +162,11 @@ class Ground:
 
 @contextlib.contextmanager
 def prepare(
-    loaded: LoadedSite, scenario: str, keeper: Keeper, say: Callable[[str], None]
+    loaded: LoadedSite,
+    scenario: str,
+    keeper: Keeper,
+    say: Callable[[str], None],
+    arms: Sequence[str] = (),
 ) -> Iterator[Ground]:
     """Make the ground; what was built is taken down again afterwards."""
     site = loaded.site
@@ -173,7 +177,7 @@ def prepare(
             plan = site.scenarios.get(scenario) or site.works[scenario]
             yield _cluster(site, plan, keeper, work_dir, say)
             return
-        with build.rehearsal_ground(site, scenario, keeper, work_dir, say) as built:
+        with build.rehearsal_ground(site, scenario, keeper, work_dir, say, arms) as built:
             yield Ground(site=site, work_dir=work_dir, **built)
 
 

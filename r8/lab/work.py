@@ -241,7 +241,7 @@ def open_work(
     folder = runs_root / plan_of.scenario
     progress = progress_of(plan_of, folder)
     progress.start("ground")
-    with prepare(loaded, plan_of.scenario, keeper, progress.say) as ground:
+    with prepare(loaded, plan_of.scenario, keeper, progress.say, plan_of.arms) as ground:
         matrix.write_matrix(folder, plan_of)
         try:
             yield WorkCampaign(

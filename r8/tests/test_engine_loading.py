@@ -15,6 +15,7 @@ from r8.lab.campaign import plan_campaign
 from r8.lab.dry_run import dry_run
 from r8.lab.ground import imagined
 from r8.lab.preflight import preflight
+from r8.lab.rehearsal import build
 from r8.lab.site import LoadedSite, Site, load_site
 
 if TYPE_CHECKING:
@@ -114,3 +115,9 @@ def test_a_dry_run_prints_the_engines_command(scenario: str) -> None:
     text = "\n".join(dry_run(SITE, matrix, cells, Path("runs")))
     assert text.count("vllm.entrypoints.openai.api_server --model") == 1
     assert f"{cells[0].concurrency} workers" in text
+
+
+def test_only_arms_that_start_engines_have_a_model_made() -> None:
+    assert build._needs(SITE.site, LOAD, ("array", "local-nvme")).model is None
+    needs = build._needs(SITE.site, LOAD, ("array", ARM))
+    assert needs.model == {"layers": 16, "kv_heads": 16, "head_dim": 128, "hidden": 256, "seed": 8}

@@ -35,9 +35,14 @@ ENGINE_TOOL = "engine"
 
 @contextlib.contextmanager
 def rehearsal_ground(
-    site: Site, scenario: str, keeper: Keeper, work_dir: Path, say: Callable[[str], None]
+    site: Site,
+    scenario: str,
+    keeper: Keeper,
+    work_dir: Path,
+    say: Callable[[str], None],
+    arms: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """The fields of a Ground, ready to measure on.
+    """The fields of a Ground, ready to measure on; `arms` are those of a work scenario to be run.
 
     Raises:
         SiteError: the environment, the model or the devices could not be made.
@@ -48,7 +53,7 @@ def rehearsal_ground(
         raise SiteError(
             "no [rehearsal] table", where=site.name, next_step="use data/sites/rehearsal.toml"
         )
-    needs = _needs(site, scenario)
+    needs = _needs(site, scenario, arms)
     say("engine environment")
     engine_stack.ensure(STACK_DIR, needs.lmcache)
     python = engine_stack.stack_python(STACK_DIR)
@@ -99,12 +104,12 @@ class _Needs:
     chunk_bytes: int  # size of the files a calibration reads
 
 
-def _needs(site: Site, scenario: str) -> _Needs:
+def _needs(site: Site, scenario: str, arms: Sequence[str]) -> _Needs:
     assert site.rehearsal is not None  # noqa: S101 - for the type checker; the caller looked
     plan = site.scenarios.get(scenario)
     if plan is not None:
-        arms = [site.arms[name] for name in dict.fromkeys((*plan.arms, *plan.other_arms))]
-        wanted = {arm.lmcache for arm in arms}
+        every = [site.arms[name] for name in dict.fromkeys((*plan.arms, *plan.other_arms))]
+        wanted = {arm.lmcache for arm in every}
         return _Needs(
             lmcache=[one for one in site.rehearsal.lmcache if one in wanted],
             model=site.rehearsal.model_of(scenario),
@@ -112,7 +117,8 @@ def _needs(site: Site, scenario: str) -> _Needs:
             chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
         )
     work = site.works[scenario]
-    tools = {arm.tool for arm in work.arm.values()}
+    # A model takes a while to be made, and only arms that start engines need one.
+    tools = {work.arm[name].tool for name in arms}
     return _Needs(
         lmcache=[],
         model=site.rehearsal.model_of(scenario) if ENGINE_TOOL in tools else None,
