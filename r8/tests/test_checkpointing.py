@@ -32,6 +32,11 @@ class FakeStage:
         self.arm = next(one for one in self.plan.arm.values() if one.tool == tool)
         self.workers = tuple(f"w{number}" for number in range(workers))
 
+    def setting(self, name: str) -> float | None:
+        """No arm has its own."""
+        found: float | None = self.plan.settings.get(name)
+        return found
+
 
 def stage(tool: str) -> WorkStage:
     return FakeStage(tool)  # type: ignore[return-value]
