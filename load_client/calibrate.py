@@ -38,8 +38,9 @@ from .render import render_body
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# A thousand ids, as a plan has by default, as long as they get: six digits and a comma a token.
-_SESSION_VOCAB = (100_000, 101_000)
+# As many ids as a model of today has, as long as they get: six digits and a comma a token. A plan's
+# default of a thousand is cheaper to write.
+_SESSION_VOCAB = (100_000, 150_000)
 _TOKEN_BYTES = 7
 _SPARE_S = 30.0  # beyond the script, before a stream is given up
 _SILENCE_S = 60.0  # a null server that says nothing for so long is given up
