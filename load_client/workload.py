@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .chat_text import exact_text, server_counter, words_that_fit
 from .connection import Connection
 from .prompts import (
+    prompt_id_text,
     prompt_token_ids,
     shared_token_ids,
     shared_words,
@@ -179,7 +180,9 @@ class Workload:
                 prompt_tokens=plan.prompt_tokens,
                 lead=self._lead(plan, group, shared),
             )
-        return prompt_token_ids(
+        # A further turn repeats the ids: it needs them as numbers.
+        make = prompt_id_text if plan.turns == 1 else prompt_token_ids
+        return make(
             seed=plan.seed,
             session=session,
             prompt_tokens=plan.prompt_tokens,
