@@ -13,7 +13,7 @@
 
 -- ---------------------------------------------------------------- phases
 -- One row an occurrence of a phase: its marks, of the pair <phase>_begin and <phase>_end.
-CREATE OR REPLACE VIEW phases AS
+CREATE OR REPLACE TABLE phases AS
 WITH marks AS (
     SELECT run_id,
            regexp_extract(name, '^(.+)_(begin|end)$', 1) AS phase,
@@ -63,8 +63,12 @@ FROM request_times t JOIN runs r USING (run_id);
 CREATE OR REPLACE VIEW content_gaps AS
 SELECT c.run_id, q.phase, c.request_id, c.seq,
        c.arrival_ns - lag(c.arrival_ns)
-           OVER (PARTITION BY c.run_id, c.request_id ORDER BY c.seq) AS gap_ns
-FROM chunks c JOIN requests q USING (run_id, request_id)
+           OVER (PARTITION BY q.phase, q.request_no ORDER BY c.seq) AS gap_ns
+FROM chunks c
+-- A number instead of two names: millions of chunks are sorted by it. The phase beside it lets a
+-- question about one phase sort the chunks of that phase alone.
+JOIN (SELECT run_id, request_id, phase, row_number() OVER () AS request_no FROM requests) q
+    USING (run_id, request_id)
 WHERE c.kind IN ('content', 'reasoning');
 
 -- What percentiles are taken of. A failed request gives +infinity (0 for a speed), and one
@@ -94,7 +98,7 @@ FROM request_times;
 -- Percentiles and maxima of `samples`: ttft, tpot, itl, e2e in ns, and output_tokens_per_s, the
 -- speed one reader sees: 1 / TPOT of the request. n is the number of values, failures included.
 -- Cannot show: that the requests of one burst share a queue; they are no independent samples.
-CREATE OR REPLACE VIEW request_statistics AS
+CREATE OR REPLACE TABLE request_statistics AS
 WITH wanted(metric, statistic, min_n, unit) AS (
     VALUES ('ttft', 'p50', 1, 'ns'), ('ttft', 'p90', 10, 'ns'), ('ttft', 'p99', 100, 'ns'),
            ('ttft', 'max', 1, 'ns'), ('tpot', 'p50', 1, 'ns'), ('itl', 'p50', 1, 'ns'),
@@ -103,9 +107,8 @@ WITH wanted(metric, statistic, min_n, unit) AS (
 ),
 pooled AS (
     SELECT run_id, phase, metric, count(*) AS n, count(*) - count(value) AS undefined,
-           quantile_disc(value, 0.5) AS p50, quantile_disc(value, 0.9) AS p90,
-           quantile_disc(value, 0.99) AS p99, max(value) AS maximum
-    FROM samples GROUP BY run_id, phase, metric
+           quantile_disc(value, [0.5, 0.9, 0.99]) AS p, max(value) AS maximum
+    FROM samples WHERE phase IN ('measure', 'warm') GROUP BY run_id, phase, metric
 )
 SELECT r.run_id, w.phase, v.metric, v.statistic, v.unit, coalesce(p.n, 0) AS n,
        CASE WHEN coalesce(p.n, 0) = 0 THEN 'no values in this phase'
@@ -113,7 +116,7 @@ SELECT r.run_id, w.phase, v.metric, v.statistic, v.unit, coalesce(p.n, 0) AS n,
             WHEN p.n < v.min_n
             THEN v.statistic || ' needs n >= ' || v.min_n || ', there are ' || p.n END AS reason,
        CASE WHEN reason IS NULL THEN
-            CASE v.statistic WHEN 'p50' THEN p50 WHEN 'p90' THEN p90 WHEN 'p99' THEN p99
+            CASE v.statistic WHEN 'p50' THEN p.p[1] WHEN 'p90' THEN p.p[2] WHEN 'p99' THEN p.p[3]
                              ELSE maximum END END AS value,
        CASE v.statistic WHEN 'max' THEN 'maximum' ELSE 'inverted CDF' END AS estimator
 FROM runs r CROSS JOIN (VALUES ('measure'), ('warm')) w(phase) CROSS JOIN wanted v
@@ -200,7 +203,7 @@ WHERE begin_ns IS NOT NULL;
 -- added all it ever read to that one, and its own row takes away what it had read before the phase,
 -- so that sums over a tree hold; else it is refused.
 -- Cannot show: what a process read through mmap of another file system's cache, or network reads.
-CREATE OR REPLACE VIEW phase_reads AS
+CREATE OR REPLACE TABLE phase_reads AS
 WITH adopters AS (
     SELECT run_id, json_extract_string(detail, '$.worker') AS worker,
            bool_and(coalesce(json_extract_string(detail, '$.reaps_orphans'), '') = 'true') AS adopts
@@ -208,11 +211,35 @@ WITH adopters AS (
 ),
 readings AS (
     SELECT run_id, probe, host, device, mono_ns, coalesce(epoch, 0) AS epoch,
-           CASE probe WHEN 'disk' THEN 512 * value ELSE value END AS total_bytes
-    FROM probes
-    WHERE value IS NOT NULL
-      AND ((probe = 'disk' AND counter = 'read_sectors')
-           OR (probe = 'process' AND counter = 'read_bytes'))
+           512 * value AS total_bytes
+    FROM probes WHERE value IS NOT NULL AND probe = 'disk' AND counter = 'read_sectors'
+    UNION ALL
+    SELECT run_id, probe, host, device, mono_ns, coalesce(epoch, 0), value
+    FROM probes WHERE value IS NOT NULL AND probe = 'process' AND counter = 'read_bytes'
+),
+windows AS (
+    SELECT run_id, phase, occurrence, begin_ns, end_ns
+    FROM phases WHERE begin_ns IS NOT NULL AND end_ns IS NOT NULL
+),
+-- Readings are folded into pieces that no begin or end of a phase divides: minutes, and those with
+-- such a mark in them are cut there. A phase then looks at pieces, not at millions of readings.
+cuts AS (
+    SELECT run_id, mark_ns // 60000000000 AS minute, list(DISTINCT mark_ns) AS marks
+    FROM (SELECT run_id, unnest([begin_ns, end_ns]) AS mark_ns FROM windows)
+    GROUP BY run_id, minute
+),
+pieces AS (
+    SELECT x.run_id, x.probe, x.host, x.device, x.mono_ns // 60000000000 AS minute,
+           CASE WHEN c.marks IS NOT NULL
+                THEN len(list_filter(c.marks, lambda mark: mark < x.mono_ns))
+                     + len(list_filter(c.marks, lambda mark: mark <= x.mono_ns)) END AS piece,
+           count(*) AS n, min(x.mono_ns) AS first_ns, max(x.mono_ns) AS last_ns,
+           arg_min(x.total_bytes, x.mono_ns) AS first_bytes,
+           arg_max(x.total_bytes, x.mono_ns) AS last_bytes,
+           arg_min(x.epoch, x.mono_ns) AS first_epoch, arg_max(x.epoch, x.mono_ns) AS last_epoch
+    FROM readings x
+    LEFT JOIN cuts c ON c.run_id = x.run_id AND c.minute = x.mono_ns // 60000000000
+    GROUP BY ALL
 ),
 exits AS (
     SELECT x.run_id, x.host, x.device, bool_or(
@@ -225,16 +252,16 @@ exits AS (
 ),
 edges AS (
     SELECT p.run_id, p.phase, p.occurrence, x.probe, x.host, x.device, p.begin_ns, p.end_ns,
-           max(x.mono_ns) FILTER (x.mono_ns <= p.begin_ns) AS before_ns,
-           arg_max(x.total_bytes, x.mono_ns) FILTER (x.mono_ns <= p.begin_ns) AS before_bytes,
-           arg_max(x.epoch, x.mono_ns) FILTER (x.mono_ns <= p.begin_ns) AS before_epoch,
-           min(x.mono_ns) FILTER (x.mono_ns >= p.end_ns) AS after_ns,
-           arg_min(x.total_bytes, x.mono_ns) FILTER (x.mono_ns >= p.end_ns) AS after_bytes,
-           arg_min(x.epoch, x.mono_ns) FILTER (x.mono_ns >= p.end_ns) AS after_epoch,
-           min(x.mono_ns) AS first_ns, max(x.mono_ns) AS last_ns,
-           count(*) FILTER (x.mono_ns > p.begin_ns AND x.mono_ns < p.end_ns) AS n_inside
-    FROM phases p JOIN readings x USING (run_id)
-    WHERE p.begin_ns IS NOT NULL AND p.end_ns IS NOT NULL
+           max(x.last_ns) FILTER (x.last_ns <= p.begin_ns) AS before_ns,
+           arg_max(x.last_bytes, x.last_ns) FILTER (x.last_ns <= p.begin_ns) AS before_bytes,
+           arg_max(x.last_epoch, x.last_ns) FILTER (x.last_ns <= p.begin_ns) AS before_epoch,
+           min(x.first_ns) FILTER (x.first_ns >= p.end_ns) AS after_ns,
+           arg_min(x.first_bytes, x.first_ns) FILTER (x.first_ns >= p.end_ns) AS after_bytes,
+           arg_min(x.first_epoch, x.first_ns) FILTER (x.first_ns >= p.end_ns) AS after_epoch,
+           min(x.first_ns) AS first_ns, max(x.last_ns) AS last_ns,
+           CAST(coalesce(sum(x.n) FILTER (x.first_ns > p.begin_ns AND x.last_ns < p.end_ns), 0)
+                AS BIGINT) AS n_inside
+    FROM windows p JOIN pieces x USING (run_id)
     GROUP BY ALL
 ),
 judged AS (
@@ -261,7 +288,7 @@ FROM judged;
 
 -- What the run's KV device did in a phase; one row a run and phase of `measure` and `warm`.
 -- Several hosts that have a device of this name, or several occurrences, are refused.
-CREATE OR REPLACE VIEW kv_device_reads AS
+CREATE OR REPLACE TABLE kv_device_reads AS
 WITH found AS (
     SELECT r.run_id, w.phase, count(d.device) AS hits, any_value(d.host) AS host,
            any_value(d.before_ns) AS before_ns, any_value(d.after_ns) AS after_ns,
@@ -284,7 +311,7 @@ FROM found;
 --   ceiling_bandwidth  the best of the `ceiling` rows (each bytes / elapsed)
 --   serial_bandwidth   all bytes / all time of the `serial` rows
 -- Rows of more than one device are refused.
-CREATE OR REPLACE VIEW calibrated AS
+CREATE OR REPLACE TABLE calibrated AS
 WITH speeds AS (
     SELECT run_id, name, count(*) AS n, count(DISTINCT device) AS devices,
            max(read_bytes / (elapsed_ns / 1e9)) AS best,
@@ -312,7 +339,7 @@ LEFT JOIN speeds s ON s.run_id = r.run_id AND s.name = w.name;
 --   ceiling_fraction             bandwidth / ceiling_bandwidth, no unit.
 -- A window holds whole sample intervals, counted from the sample before the phase: nothing is
 -- interpolated.
-CREATE OR REPLACE VIEW bandwidth AS
+CREATE OR REPLACE TABLE bandwidth AS
 WITH kv AS MATERIALIZED (
     SELECT k.run_id, k.host, r.kv_device, k.before_ns, k.after_ns, k.reason
     FROM kv_device_reads k JOIN runs r USING (run_id) WHERE k.phase = 'measure'
@@ -320,11 +347,20 @@ WITH kv AS MATERIALIZED (
 ceiling AS MATERIALIZED (
     SELECT run_id, bytes_per_s, reason FROM calibrated WHERE name = 'ceiling'
 ),
+-- As in device_series, of the samples in the window alone.
+samples AS (
+    SELECT k.cell, k.run_id, k.before_ns, p.mono_ns, p.epoch, p.value
+    FROM (SELECT *, row_number() OVER () AS cell FROM kv WHERE reason IS NULL) k
+    JOIN probes p ON p.run_id = k.run_id AND p.host = k.host AND p.device = k.kv_device
+                 AND p.mono_ns BETWEEN k.before_ns AND k.after_ns
+    WHERE p.probe = 'disk' AND p.counter = 'read_sectors'
+),
 steps AS MATERIALIZED (
-    SELECT k.run_id, k.before_ns, s.begin_ns, s.end_ns, s.read_bytes
-    FROM kv k JOIN device_series s ON s.run_id = k.run_id AND s.host = k.host
-        AND s.device = k.kv_device AND s.begin_ns >= k.before_ns AND s.end_ns <= k.after_ns
-    WHERE k.reason IS NULL
+    SELECT run_id, before_ns, mono_ns AS end_ns, lag(mono_ns) OVER s AS begin_ns,
+           512 * (value - lag(value) OVER s) AS read_bytes
+    FROM samples
+    WINDOW s AS (PARTITION BY cell, epoch ORDER BY mono_ns)
+    QUALIFY begin_ns IS NOT NULL
 ),
 reading AS (
     SELECT run_id, sum(read_bytes) AS read_bytes, count(*) AS n,
@@ -384,52 +420,47 @@ FROM speeds WHERE statistic IN ('mean', 'busy');
 -- Lines of the engine log that name a request, with the request and its phase. The response's id
 -- is the beginning of the engine's: vLLM adds the number of the prompt and random characters
 -- (response `cmpl-X`, engine `cmpl-X-0-a1b2c3d4`), so the join is by prefix up to a hyphen.
-CREATE OR REPLACE VIEW log_requests AS
-WITH named AS (
-    SELECT DISTINCT run_id, instance, server_request_id AS engine_id,
-           string_split(server_request_id, '-') AS parts
+CREATE OR REPLACE TABLE log_requests AS
+-- As many parts of the engine's id as responses have, so that equal values are joined: comparing
+-- each line with each request takes the square of a session's requests.
+WITH depths AS (
+    SELECT DISTINCT len(string_split(server_request_id, '-')) AS depth
+    FROM requests WHERE server_request_id IS NOT NULL
+),
+named AS (
+    SELECT *, string_split(server_request_id, '-') AS parts
     FROM engine_log WHERE server_request_id IS NOT NULL
-),
--- Every beginning up to a hyphen, so that equal values are joined: comparing each line with each
--- request takes the square of a session's requests.
-beginnings AS (
-    SELECT run_id, instance, engine_id,
-           unnest([array_to_string(parts[1:n], '-') FOR n IN range(1, len(parts) + 1)]) AS beginning
-    FROM named
-),
-owners AS (
-    SELECT b.run_id, b.instance, b.engine_id, q.request_id, q.phase
-    FROM beginnings b
-    JOIN requests q ON q.run_id = b.run_id AND q.instance = b.instance
-                   AND q.server_request_id = b.beginning
 )
-SELECT e.run_id, e.instance, e.line, e.kind, o.request_id, o.phase
-FROM engine_log e
-JOIN owners o ON o.run_id = e.run_id AND o.instance = e.instance
-             AND o.engine_id = e.server_request_id;
+SELECT e.run_id, e.instance, e.line, e.kind, q.request_id, q.phase, e.computed_tokens,
+       e.hit_tokens, e.need_tokens, e.retrieved_tokens, e.required_tokens, e.stored_tokens
+FROM named e JOIN depths d ON d.depth <= len(e.parts)
+JOIN requests q ON q.run_id = e.run_id AND q.instance = e.instance
+               AND q.server_request_id = array_to_string(e.parts[1:d.depth], '-');
 
 -- One row a request: what LMCache said of it. A lookup is repeated while it waits and after a
 -- preemption; the largest hit counts. Cannot show: the tier that held the tokens.
-CREATE OR REPLACE VIEW engine_requests AS
+CREATE OR REPLACE TABLE engine_requests AS
+WITH said AS (
+    SELECT run_id, request_id,
+           count(*) FILTER (kind = 'lookup') AS n_lookups,
+           max(computed_tokens) FILTER (kind = 'lookup') AS computed_tokens,
+           max(hit_tokens) FILTER (kind = 'lookup') AS hit_tokens,
+           max(need_tokens) FILTER (kind = 'lookup') AS need_tokens,
+           max(retrieved_tokens) FILTER (kind = 'retrieved') AS retrieved_tokens,
+           max(required_tokens) FILTER (kind = 'retrieved') AS required_tokens,
+           max(stored_tokens) FILTER (kind = 'stored') AS stored_tokens,
+           min(line) AS first_line, max(line) AS last_line
+    FROM log_requests GROUP BY run_id, request_id
+)
 SELECT q.run_id, q.phase, q.request_id, q.instance, q.session, q.outcome, q.server_request_id,
-       q.prompt_tokens,
-       count(e.line) FILTER (e.kind = 'lookup') AS n_lookups,
-       max(e.computed_tokens) FILTER (e.kind = 'lookup') AS computed_tokens,
-       max(e.hit_tokens) FILTER (e.kind = 'lookup') AS hit_tokens,
-       max(e.need_tokens) FILTER (e.kind = 'lookup') AS need_tokens,
-       max(e.retrieved_tokens) FILTER (e.kind = 'retrieved') AS retrieved_tokens,
-       max(e.required_tokens) FILTER (e.kind = 'retrieved') AS required_tokens,
-       max(e.stored_tokens) FILTER (e.kind = 'stored') AS stored_tokens,
-       min(e.line) AS first_line, max(e.line) AS last_line
-FROM requests q
-LEFT JOIN log_requests l ON l.run_id = q.run_id AND l.request_id = q.request_id
-LEFT JOIN engine_log e ON e.run_id = l.run_id AND e.instance = l.instance AND e.line = l.line
-GROUP BY ALL;
+       q.prompt_tokens, coalesce(s.n_lookups, 0) AS n_lookups,
+       s.* EXCLUDE (run_id, request_id, n_lookups)
+FROM requests q LEFT JOIN said s ON s.run_id = q.run_id AND s.request_id = q.request_id;
 
 -- Reads of the patch with the phase they belong to. A read line names no request: on the sync path
 -- it follows the lookup of its request, on the async path the lookup's answer follows the read; so
 -- the nearest line of a request before (sync) or after it (async) tells the phase.
-CREATE OR REPLACE VIEW patch_reads AS
+CREATE OR REPLACE TABLE patch_reads AS
 WITH reads AS (
     SELECT *, contains(text, ' path=async ') AS is_async FROM engine_log WHERE kind = 'patch_read'
 )
@@ -458,7 +489,7 @@ ASOF LEFT JOIN log_requests l
 --                               refused when one of them has no lookup line. n is the requests.
 --   patch_read_bytes            bytes by the patch's own read lines; n is the lines. Refused when
 --                               the log has no line of a loaded patch.
-CREATE OR REPLACE VIEW run_bytes AS
+CREATE OR REPLACE TABLE run_bytes AS
 WITH reads AS (
     SELECT * FROM phase_reads WHERE phase = 'measure' AND occurrence = 1
 ),
@@ -767,7 +798,7 @@ WHERE m.phase = 'measure';
 -- A worker that starts an engine began with it at started_ns, loaded by the engine's log from
 -- begin_ns to end_ns, and could answer from serve_begin_ns on; for others the three pairs are one.
 -- Cannot show: which device the bytes came from; the byte balance of the run does.
-CREATE OR REPLACE VIEW work AS
+CREATE OR REPLACE TABLE work AS
 SELECT run_id,
        json_extract_string(detail, '$.phase') AS phase,
        json_extract_string(detail, '$.worker') AS worker,
@@ -791,7 +822,7 @@ WHERE name = 'work' AND json_valid(detail);
 --   work_time mean/max  end - begin of one worker, ns. Cannot show: how they shared the device.
 --   work_bytes          bytes the workers say they moved
 --   work_bandwidth      work_bytes / work_wall
-CREATE OR REPLACE VIEW work_statistics AS
+CREATE OR REPLACE TABLE work_statistics AS
 WITH sums AS (
     SELECT run_id, phase, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed,
            max(end_ns) - min(begin_ns) AS wall_ns, avg(end_ns - begin_ns) AS mean_ns,
@@ -899,7 +930,7 @@ WHERE r.tool = 'engine';
 
 -- ---------------------------------------------------------------- checkpoint writes
 -- What the device takes by itself, bytes/s: the best of the run's `write_ceiling` events.
-CREATE OR REPLACE VIEW write_calibrated AS
+CREATE OR REPLACE TABLE write_calibrated AS
 WITH speeds AS (
     SELECT run_id, CAST(json_extract_string(detail, '$.write_bytes') AS BIGINT)
                / (CAST(json_extract_string(detail, '$.elapsed_ns') AS BIGINT) / 1e9) AS bytes_per_s
@@ -914,7 +945,7 @@ GROUP BY r.run_id;
 -- The timed window of a save: first rank's begin to last rank's end, commit and flushes included.
 --   save_ns         its length; NULL unless every rank went through
 --   payload_bytes   bytes of the weights, file_bytes those of the files with their headers
-CREATE OR REPLACE VIEW saves AS
+CREATE OR REPLACE TABLE saves AS
 SELECT r.run_id, count(w.worker) AS n, min(w.begin_ns) AS begin_ns, max(w.end_ns) AS end_ns,
        sum(w.bytes) AS payload_bytes,
           sum(CAST(json_extract_string(w.detail, '$.file_bytes') AS BIGINT)) AS file_bytes,
@@ -940,7 +971,7 @@ GROUP BY r.run_id;
 --   device_write_bandwidth busy  bytes / time of the 1 s windows that wrote more than 5 % of the
 --                                write ceiling: the sustained rate, without pauses
 --   write_ceiling_fraction       bandwidth / write_ceiling_bandwidth, no unit
-CREATE OR REPLACE VIEW save_metrics AS
+CREATE OR REPLACE TABLE save_metrics AS
 WITH steps AS (
     SELECT s.run_id, d.begin_ns, d.end_ns, d.write_bytes,
            (d.end_ns - s.begin_ns - 1) // 1000000000 AS second_no
@@ -1012,7 +1043,7 @@ FROM found f CROSS JOIN (VALUES
 -- t the mean load of the run in modelled seconds (times time_scale). A model, never a measurement;
 -- NULL where the loads alone need more than the hour. Cannot show: time lost to anything but
 -- loading, work that goes on meanwhile.
-CREATE OR REPLACE VIEW utilisation AS
+CREATE OR REPLACE TABLE utilisation AS
 WITH loads AS (
     SELECT r.run_id, r.arm, r.block, s.value * r.time_scale / 1e9 AS load_s, s.n AS n_loads,
            s.reason, c.bytes_per_s,

@@ -29,7 +29,7 @@ SELECT * FROM read_parquet(list_transform(getvariable('r8_run_dirs'), lambda d: 
 CREATE OR REPLACE VIEW probes AS
 SELECT * FROM read_parquet(list_transform(getvariable('r8_run_dirs'), lambda d: d || '/probes.parquet'));
 
-CREATE OR REPLACE VIEW events AS
+CREATE OR REPLACE TABLE events AS
 SELECT * FROM read_parquet(list_transform(getvariable('r8_run_dirs'), lambda d: d || '/events.parquet'));
 
 CREATE OR REPLACE VIEW residency AS
@@ -43,7 +43,7 @@ SELECT * FROM read_parquet(list_transform(getvariable('r8_run_dirs'), lambda d: 
 
 -- run.json, flattened. hit_tokens_per_session: whole chunks of the prompt less its last token;
 -- expected_hit_bytes: what the whole cell must read from its device.
-CREATE OR REPLACE VIEW runs AS
+CREATE OR REPLACE TABLE runs AS
 SELECT
     run_id, campaign_id, scenario, arm, concurrency, 'c' || concurrency AS level, block, "order",
     balanced, basis, site, site_sha256, rung, seed, started_wall_ns, r8_version, schema_version,
