@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 # In the order they build on each other.
 QUERY_FILES = ("tables", "metrics")
+# Tables of tables.sql that metrics.sql reads many times: copied into memory once. Not the probes
+# and chunks, of which a long session has tens of millions; Parquet answers as fast.
+_COPIED = ("requests", "engine_log", "calibration")
 # Views beyond the metrics: for analysts and for the pictures of a report.
 VIEW_FILES = ("timelines", "certificate", "claims")
 
@@ -40,9 +43,16 @@ def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
     connection.execute("SET autoinstall_known_extensions = false")
     quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in directories)
     connection.execute(f"SET VARIABLE r8_run_dirs = [{quoted}]")
-    for name in QUERY_FILES:
-        connection.execute(query_text(name))
+    connection.execute(query_text("tables"))
+    settle(connection, _COPIED)
+    connection.execute(query_text("metrics"))
     return connection
+
+
+def settle(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
+    """Put a temporary table of the same name before each view: same rows, computed once."""
+    for name in names:
+        connection.execute(f"CREATE TEMP TABLE {name} AS FROM memory.main.{name}")
 
 
 def add_views(connection: duckdb.DuckDBPyConnection) -> None:

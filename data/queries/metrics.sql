@@ -10,6 +10,9 @@
 --     values, p99 needs 100; the median needs one. The maximum is called max.
 --   * A value that cannot be had is NULL with its reason, never 0.
 --   * Phases: `measure` is the cold burst, `warm` the same sessions again from the page cache.
+--   * What several others are made from is a TABLE, computed once while this file is read (a session
+--     of days would be read from its files a dozen times otherwise); the rest are views. After
+--     choosing other runs, read both files again.
 
 -- ---------------------------------------------------------------- phases
 -- One row an occurrence of a phase: its marks, of the pair <phase>_begin and <phase>_end.
@@ -430,12 +433,16 @@ WITH depths AS (
 named AS (
     SELECT *, string_split(server_request_id, '-') AS parts
     FROM engine_log WHERE server_request_id IS NOT NULL
+),
+beginnings AS MATERIALIZED (
+    SELECT e.*, array_to_string(e.parts[1:d.depth], '-') AS beginning
+    FROM named e JOIN depths d ON d.depth <= len(e.parts)
 )
 SELECT e.run_id, e.instance, e.line, e.kind, q.request_id, q.phase, e.computed_tokens,
        e.hit_tokens, e.need_tokens, e.retrieved_tokens, e.required_tokens, e.stored_tokens
-FROM named e JOIN depths d ON d.depth <= len(e.parts)
+FROM beginnings e
 JOIN requests q ON q.run_id = e.run_id AND q.instance = e.instance
-               AND q.server_request_id = array_to_string(e.parts[1:d.depth], '-');
+               AND q.server_request_id = e.beginning;
 
 -- One row a request: what LMCache said of it. A lookup is repeated while it waits and after a
 -- preemption; the largest hit counts. Cannot show: the tier that held the tokens.
@@ -595,16 +602,15 @@ LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';
 --   load_bytes     of its step and the steps before it, and what the other engines of the run read
 --                  from the same device meanwhile, shared evenly
 -- Cannot show: two steps with no load between them; they count as one.
-CREATE OR REPLACE VIEW admissions AS
+CREATE OR REPLACE TABLE admissions AS
 WITH lines AS (
-    SELECT l.run_id, l.instance, l.request_id, l.kind, l.line, e.hit_tokens,
-           count(*) FILTER (l.kind = 'retrieved')
-               OVER (PARTITION BY l.run_id, l.instance ORDER BY l.line) AS loads_before,
-           min(l.line) FILTER (l.kind = 'retrieved')
-               OVER (PARTITION BY l.run_id, l.instance, l.request_id) AS loaded_line
-    FROM log_requests l
-    JOIN engine_log e ON e.run_id = l.run_id AND e.instance = l.instance AND e.line = l.line
-    WHERE l.phase = 'measure' AND l.kind IN ('lookup', 'retrieved')
+    SELECT run_id, instance, request_id, kind, line, hit_tokens,
+           count(*) FILTER (kind = 'retrieved')
+               OVER (PARTITION BY run_id, instance ORDER BY line) AS loads_before,
+           min(line) FILTER (kind = 'retrieved')
+               OVER (PARTITION BY run_id, instance, request_id) AS loaded_line
+    FROM log_requests
+    WHERE phase = 'measure' AND kind IN ('lookup', 'retrieved')
 ),
 taken AS (
     SELECT run_id, instance, request_id, arg_max(loads_before, line) AS loads_before,
@@ -972,13 +978,20 @@ GROUP BY r.run_id;
 --                                write ceiling: the sustained rate, without pauses
 --   write_ceiling_fraction       bandwidth / write_ceiling_bandwidth, no unit
 CREATE OR REPLACE TABLE save_metrics AS
-WITH steps AS (
-    SELECT s.run_id, d.begin_ns, d.end_ns, d.write_bytes,
-           (d.end_ns - s.begin_ns - 1) // 1000000000 AS second_no
+-- As in device_series, of the KV device of these runs alone.
+WITH series AS (
+    SELECT s.run_id, s.begin_ns AS save_begin_ns, s.end_ns AS save_end_ns,
+           lag(p.mono_ns) OVER w AS begin_ns, p.mono_ns AS end_ns,
+           512 * (p.value - lag(p.value) OVER w) AS write_bytes
     FROM saves s JOIN runs r USING (run_id)
-    JOIN device_series d ON d.run_id = s.run_id AND d.device = r.kv_device
-                        AND d.end_ns > s.begin_ns AND d.begin_ns < s.end_ns
-    WHERE s.reason IS NULL
+    JOIN probes p ON p.run_id = s.run_id AND p.device = r.kv_device
+    WHERE s.reason IS NULL AND p.probe = 'disk' AND p.counter = 'write_sectors'
+    WINDOW w AS (PARTITION BY s.run_id, p.host, p.epoch ORDER BY p.mono_ns)
+),
+steps AS (
+    SELECT run_id, begin_ns, end_ns, write_bytes,
+           (end_ns - save_begin_ns - 1) // 1000000000 AS second_no
+    FROM series WHERE end_ns > save_begin_ns AND begin_ns < save_end_ns
 ),
 windows AS (
     SELECT run_id, second_no, sum(write_bytes) AS write_bytes, sum(end_ns - begin_ns) AS elapsed_ns
@@ -1130,13 +1143,10 @@ FROM runs_here h CROSS JOIN (VALUES
     ('utilisation_over_predicted', 'n20', 'measured / predicted')) v(metric, statistic, estimator);
 
 -- ---------------------------------------------------------------- all metrics
--- One row a run, phase, metric and statistic. value NULL has its reason.
-CREATE OR REPLACE VIEW metrics AS
-WITH rows AS (
+-- Those that no stated limit changes: all but phase_rates.
+CREATE OR REPLACE TABLE settled_metrics AS
     SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason
     FROM request_statistics
-    UNION ALL BY NAME
-    SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason FROM phase_rates
     UNION ALL BY NAME
     SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason
     FROM published_throughput
@@ -1210,7 +1220,14 @@ WITH rows AS (
         ('scaling_speedup', 'aggregate bandwidth / that of one instance'),
         ('scaling_efficiency', 'speedup / instances'),
         ('predicted_scaling_speedup', 'min(n * one instance, ceiling) / one instance'),
-        ('scaling_of_predicted', 'speedup / predicted speedup')) v(metric, estimator)
+        ('scaling_of_predicted', 'speedup / predicted speedup')) v(metric, estimator);
+
+-- One row a run, phase, metric and statistic. value NULL has its reason.
+CREATE OR REPLACE VIEW metrics AS
+WITH rows AS (
+    FROM settled_metrics
+    UNION ALL BY NAME
+    SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason FROM phase_rates
 )
 SELECT m.run_id, r.campaign_id, r.scenario, r.arm, r.level, r.block, m.phase, m.metric,
        m.statistic, m.value, m.unit, m.n, m.estimator, m.reason

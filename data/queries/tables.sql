@@ -1,4 +1,4 @@
--- The tables of the run directories, as DuckDB views over the files on disk.
+-- The tables of the run directories, as DuckDB views over the files on disk; the small ones copied.
 --
 -- By hand, from the top of the checkout (these two files are all that r8.metrics runs as well):
 --     duckdb

@@ -7,7 +7,7 @@ rule's numbers are the report's numbers.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,21 +42,29 @@ class Case:
 
     run: Run
     connection: duckdb.DuckDBPyConnection
+    # Answers by question: rules ask the same ones again and again, and evidence does not change.
+    _answers: dict[tuple[str, str], list[tuple[Any, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def rows(self, sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
         """Rows of a query that names this run as `$run`."""
-        result = self.connection.execute(sql, {"run": self.run.run_id, **parameters})
-        rows: list[tuple[Any, ...]] = result.fetchall()
-        return rows
+        question = (sql, repr(parameters))
+        if question not in self._answers:
+            result = self.connection.execute(sql, {"run": self.run.run_id, **parameters})
+            self._answers[question] = result.fetchall()
+        return self._answers[question]
 
     def events(self, name: str) -> list[Event]:
         """Events of one name, in order; a detail that is no JSON object counts as empty."""
         rows = self.rows(
-            "SELECT mono_ns, detail FROM events WHERE run_id = $run AND name = $name "
-            "ORDER BY mono_ns",
-            name=name,
+            "SELECT name, mono_ns, detail FROM events WHERE run_id = $run ORDER BY mono_ns"
         )
-        return [Event(mono_ns=mono_ns, detail=_facts(detail)) for mono_ns, detail in rows]
+        return [
+            Event(mono_ns=mono_ns, detail=_facts(detail))
+            for found, mono_ns, detail in rows
+            if found == name
+        ]
 
     def event(self, name: str) -> Event | None:
         """The last event of one name."""
@@ -153,13 +161,11 @@ class Case:
     def text(self, device: str, counter: str) -> str | None:
         """First reading of a device's topology; `None` when absent."""
         rows = self.rows(
-            "SELECT coalesce(text, value::VARCHAR) AS word FROM probes WHERE run_id = $run "
-            "AND probe = 'topology' AND device = $device AND counter = $counter "
-            "AND word IS NOT NULL ORDER BY mono_ns LIMIT 1",
-            device=device,
-            counter=counter,
+            "SELECT device, counter, arg_min(coalesce(text, value::VARCHAR), mono_ns) FROM probes "
+            "WHERE run_id = $run AND probe = 'topology' AND coalesce(text, value::VARCHAR) "
+            "IS NOT NULL GROUP BY device, counter"
         )
-        return None if not rows else str(rows[0][0])
+        return next((str(word) for *named, word in rows if named == [device, counter]), None)
 
 
 def _facts(detail: str | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from r8.database import connect
+from r8.database import connect, settle
 from r8.forensics import network
 from r8.forensics.case import Case
 from r8.forensics.rule import apply
@@ -25,38 +25,21 @@ NO_DEVICE = "no-block-device"
 OF_BLOCK = frozenset(rule.rule_id for rule in RULES if rule.of_block)
 # Answers that do not speak against a claim that needs the rule.
 PASSING = frozenset({Answer.HELD, Answer.NOT_APPLICABLE})
-# Tables and views the rules ask many small questions of, each after those it is made from.
-_SETTLED = (
-    "requests",
-    "events",
-    "residency",
-    "engine_log",
-    "calibration",
-    # Not the probes: a long session has tens of millions, and Parquet answers as fast.
-    "phases",
-    "phase_reads",
-    "log_requests",
-    "engine_requests",
-    "patch_reads",
-    "work",
-    "metrics",
-    "instance_reads",
-)
+# Views the rules and the report ask many small questions of, beside those metrics.sql settles.
+_SETTLED = ("residency", "metrics", "instance_reads")
 
 
 def connect_settled(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
     """The tables and shared views of these runs, each computed once; the caller closes it.
 
-    A temporary table of the same name stands before each view: same SQL, same numbers, but asking
-    one view a hundred small questions no longer computes it a hundred times.
+    Asking one view a hundred small questions must not compute it a hundred times.
 
     Raises:
         MetricError: no runs.
 
     """
     connection = connect(evidences)
-    for name in _SETTLED:
-        connection.execute(f"CREATE TEMP TABLE {name} AS FROM memory.main.{name}")
+    settle(connection, _SETTLED)
     return connection
 
 

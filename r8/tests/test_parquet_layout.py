@@ -74,6 +74,17 @@ def test_probes_stand_by_probe_and_host_in_sorted_row_groups_and_none_is_lost(
     assert not list(tmp_path.glob(".probes.*")), "a spool was left behind"
 
 
+def test_counters_of_bytes_stand_before_the_others_of_their_probe(tmp_path: Path) -> None:
+    counters = ["in_flight", "read_sectors", "write_sectors", "io_ms"]
+    rows = [_probe(n, counter=counters[n % 4]) for n in range(40)]
+    rows += [_probe(n, probe="process", counter=("read_bytes", "cpu_ms")[n % 2]) for n in range(4)]
+    found = [row["counter"] for row in _written(tmp_path, "probes", rows).read().to_pylist()]
+    disk, process = found[:40], found[40:]
+    assert set(disk[:20]) == {"read_sectors", "write_sectors"}
+    assert set(disk[20:]) == {"in_flight", "io_ms"}
+    assert process == ["read_bytes", "read_bytes", "cpu_ms", "cpu_ms"]
+
+
 def test_instants_are_differences_names_dictionaries_and_readings_plain(tmp_path: Path) -> None:
     file = _written(tmp_path, "probes", [_probe(n) for n in range(10)])
     group = file.metadata.row_group(0)
