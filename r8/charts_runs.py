@@ -74,11 +74,11 @@ def ttft_chart(session: Session, level: int, say: Say, prefix: str) -> str:
 
 def _ttft_s(session: Session, run: Run, phase: str) -> list[float]:
     named = {"run": run.run_id, "phase": phase}
-    (count,) = session.connection.execute(
+    ((count,),) = session.rows(
         "SELECT count(*) FROM ttft WHERE run_id = $run AND phase = $phase", named
-    ).fetchall()[0]
+    )
     query = _TTFT if count <= _DOTS_MAX else _TTFT_PERCENTILES
-    return [s_from_ns(value) for (value,) in session.connection.execute(query, named).fetchall()]
+    return [s_from_ns(value) for (value,) in session.rows(query, named)]
 
 
 def throughput_chart(session: Session, say: Say, prefix: str) -> str:

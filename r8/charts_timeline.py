@@ -117,10 +117,10 @@ def not_recorded(session: Session, run: Run) -> list[str]:
     """Series a run does not hold, to be said beside its timeline: absent is not zero."""
     found = {
         probe
-        for (probe,) in session.connection.execute(
+        for (probe,) in session.rows(
             "SELECT DISTINCT probe FROM probes WHERE run_id = $run AND value IS NOT NULL",
             {"run": run.run_id},
-        ).fetchall()
+        )
     }
     return [name for name in ("nic", "gpu") if name not in found]
 
@@ -131,7 +131,7 @@ def _bounds(run: Run, window: Window) -> dict[str, object]:
 
 
 def _rates(session: Session, query: str, named: dict[str, object]) -> Steps:
-    rows = session.connection.execute(query, named).fetchall()
+    rows = session.rows(query, named)
     return [
         (s_from_ns(begin), s_from_ns(end), mb_per_s(moved / (took / NS_PER_S)))
         for begin, end, moved, took in rows
@@ -140,7 +140,7 @@ def _rates(session: Session, query: str, named: dict[str, object]) -> Steps:
 
 
 def _points(session: Session, query: str, named: dict[str, object]) -> list[tuple[float, float]]:
-    rows = session.connection.execute(query, named).fetchall()
+    rows = session.rows(query, named)
     return [(s_from_ns(at), value) for at, value in rows]
 
 
@@ -148,7 +148,7 @@ def _shade_phases(
     drawing: Drawing, session: Session, run: Run, x: Scale, bottom: float, say: Say
 ) -> None:
     names = {"measure": "cold read", "warm": "warm read"}
-    rows = session.connection.execute(_PHASES, {"run": run.run_id}).fetchall()
+    rows = session.rows(_PHASES, {"run": run.run_id})
     free = _LEFT  # where the next name may begin: bands can be narrower than their names
     for phase, begin_ns, end_ns in rows:
         begin, end = x(s_from_ns(begin_ns)), x(s_from_ns(end_ns))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from r8.errors import UsageError
 from r8.forensics.certificate import certify, connect_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import duckdb
 
@@ -41,17 +41,29 @@ class Session:
     runs: tuple[Run, ...]
     findings: tuple[Finding, ...]
     connection: duckdb.DuckDBPyConnection
+    # Answers by question: a page asks every chart's again for its other language.
+    _answers: dict[tuple[str, str], list[tuple[Any, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def rows(self, sql: str, named: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        """Rows of a query over the runs' tables and views; the same question is computed once."""
+        question = (sql, repr(named))
+        if question not in self._answers:
+            self._answers[question] = self.connection.execute(sql, dict(named)).fetchall()
+        return self._answers[question]
 
     def value(
         self, run: Run, metric: str, statistic: str | None = None, *, phase: str = "measure"
     ) -> Value:
         """A metric of one phase; without a statistic it must be the only one of its name."""
-        rows = self.connection.execute(
-            "SELECT value, unit, n, estimator, reason FROM metrics WHERE run_id = $run "
-            "AND metric = $metric AND phase = $phase "
-            "AND ($statistic IS NULL OR statistic = $statistic)",
-            {"run": run.run_id, "metric": metric, "phase": phase, "statistic": statistic},
-        ).fetchall()
+        every = self.rows(
+            "SELECT run_id, metric, phase, statistic, value, unit, n, estimator, reason "
+            "FROM metrics",
+            {},
+        )
+        place = (run.run_id, metric, phase)
+        rows = [row[4:] for row in every if row[:3] == place and statistic in {None, row[3]}]
         if len(rows) != 1:
             reason = f"{len(rows)} rows of {metric}"
             return Value(value=None, unit="", n=0, estimator="", reason=reason)

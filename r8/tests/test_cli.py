@@ -183,6 +183,26 @@ def test_report_goes_to_a_file_or_to_standard_output(
     assert err.count("\n") == 1
 
 
+def test_a_report_for_machines_holds_what_the_other_verbs_print(
+    capsys: pytest.CaptureFixture[str], run_dir: Path, tmp_path: Path
+) -> None:
+    code, printed, _ = out_of(capsys, "report", str(run_dir), "--json")
+    assert code == 0
+    found = json.loads(printed)
+    assert found["metrics"] == json.loads(out_of(capsys, "metrics", str(run_dir), "--json")[1])
+    certificate = json.loads(out_of(capsys, "certificate", str(run_dir), "--json")[1])
+    assert found["certificate"] == certificate
+    judged = json.loads(out_of(capsys, "judge", str(run_dir), "--json")[1])["verdicts"]
+    here = [one for one in judged if one["claim"]["claim_id"] not in found["claims_not_asked"]]
+    assert {one["claim"]["claim_id"]: one for one in found["verdicts"]} == {
+        one["claim"]["claim_id"]: one for one in here
+    }
+    assert [one["run_id"] for one in found["runs"]] == [run_dir.name]
+    with pytest.raises(SystemExit) as refused:
+        cli.main(["report", str(run_dir), "--json", "-o", str(tmp_path / "x.md")])
+    assert refused.value.code == 4
+
+
 def test_runs_lists_what_is_below_a_folder_and_what_cannot_be_trusted(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -249,8 +269,8 @@ def test_python_m_r8_is_the_command() -> None:
     assert done.stdout.startswith("C1  ")
 
 
-# `report` writes pages for people; `patch` has four verbs of its own, with --json each.
-WITHOUT_JSON = {"report", "patch"}
+# `patch` has four verbs of its own, with --json each.
+WITHOUT_JSON = {"patch"}
 
 
 def test_every_verb_has_json_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
