@@ -5,9 +5,8 @@ What it is for, on a session of days:
 
 * `probes`: a probe and host after the other, rows of one tick side by side. A view that asks for
   block devices never touches the row groups of engines and hosts (their minimum and maximum say
-  so), and the instants of a tick, equal or microseconds apart, cost a byte together. The counters
-  of bytes come first: the views take differences of them over whole runs, in half the time for a
-  tenth more bytes.
+  so), and the instants of a tick, equal or microseconds apart, cost a byte together. What the
+  views of bytes read comes first: they go over whole runs, in half the time for a tenth more bytes.
 * `chunks`: a stream after the other, so `seq` counts up and a request's id is said once.
 * Instants are coded as differences (DELTA_BINARY_PACKED), names as dictionaries. Readings are
   PLAIN: the same counters come again every tick, and Zstandard finds the tick before; as
@@ -44,9 +43,9 @@ INSTANTS = frozenset({
 _COUNTING = frozenset({"seq", "line"})
 _READINGS = frozenset({"value"})
 _NO_NAME: list[tuple[str, ...]] = [()]
-# Not a column: whether the row's counter is none of those every view of bytes reads.
+# Not a column: whether the row's counter is none of those the views of bytes read.
 _NO_BYTES = "counter is not of bytes"
-BYTES_COUNTERS = frozenset({"read_sectors", "write_sectors", "read_bytes"})
+BYTES_COUNTERS = frozenset({"read_sectors", "write_sectors", "read_bytes", "exited"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +190,7 @@ def _codes(rows: pa.Table, key: str) -> tuple[Any, list[str]]:
         codes, counters = _codes(rows, "counter")
         others = np.array([word not in BYTES_COUNTERS for word in counters], dtype=np.int64)
         return others[codes], ["bytes", "others"]
-    encoded = rows.column(key).combine_chunks().dictionary_encode()
+    encoded: Any = rows.column(key).combine_chunks().dictionary_encode()
     words = encoded.dictionary.to_pylist()
     ordered = sorted(words)
     place = {word: number for number, word in enumerate(ordered)}
