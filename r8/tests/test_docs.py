@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from r8 import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -31,8 +35,11 @@ def _sessions() -> set[str]:
 
 
 def _help(*words: str) -> str:
-    argv = [sys.executable, "-m", "r8", *words, "--help"]
-    return subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as ended:
+        cli.main([*words, "--help"])
+    assert ended.value.code == 0
+    return said.getvalue()
 
 
 def test_every_nox_session_named_in_a_text_exists() -> None:
