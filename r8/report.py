@@ -9,17 +9,15 @@ from r8.forensics.certificate import OF_BLOCK, PASSING
 from r8.intervals import log_interval
 from r8.model import Answer, Basis, Outcome
 from r8.report_checkpoint import checkpoint_section
+from r8.report_rows import calibration_table, identity_table, raw_metric_table
 from r8.report_scaling import scaling_section
 from r8.report_tables import (
     arms_table,
-    calibration_table,
     certificate_table,
     finding_lines,
-    identity_table,
     markdown,
     metrics_of,
     number,
-    raw_metric_table,
     shown,
     verdict_table,
 )
