@@ -70,7 +70,7 @@ def test_a_stop_by_signal_keeps_what_was_in_flight_as_rows(tmp_path: Path) -> No
     with scripted(lambda _b, _n: [GOOD[:250], "hang"], gather=4) as server:
         with start(tmp_path, values(server.url)) as client:
             with server.changed:
-                server.changed.wait_for(lambda: len(server.requests) == 4, 10)
+                assert server.changed.wait_for(lambda: len(server.requests) == 4, 30)
             time.sleep(0.2)
             client.send_signal(signal.SIGTERM)
         assert client.returncode == 128 + signal.SIGTERM
