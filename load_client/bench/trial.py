@@ -147,7 +147,7 @@ def _figures(
         "last_error_p95_ns": inverted_cdf(lasts, 0.95) if lasts else None,
         "chunk_lag_p50_ns": inverted_cdf(lags, 0.5) if lags else None,
         "chunk_lag_p99_ns": inverted_cdf(lags, 0.99) if lags else None,
-        "chunks_per_s": round(len(lags) / _span_s(streams)) if lags else None,
+        "chunks_per_s": _chunks_per_s(streams) if lags else None,
         "skew_ns": max(begins) - min(begins),
         "cpu_window_s": usage.between(begin_ns, end_ns),
         "peak_bytes": usage.peak_bytes,
@@ -167,11 +167,14 @@ def _chunk_lags(said: Sequence[Said], streams: Sequence[dict[str, Any]]) -> list
     return [arrival_ns - write_ns for pair in pairs for arrival_ns, write_ns in pair]
 
 
-def _span_s(streams: Sequence[dict[str, Any]]) -> float:
-    """From the first hand-over of a chunk to the last."""
-    first_ns = min(true["writes_ns"][0] for true in streams)
-    last_ns = max(true["writes_ns"][-1] for true in streams)
-    return float(max(1, last_ns - first_ns)) / 1e9
+def _chunks_per_s(streams: Sequence[dict[str, Any]]) -> int | None:
+    """Chunks handed over a second while all streams were under way; None where they never were."""
+    begin_ns = max(true["writes_ns"][0] for true in streams)
+    end_ns = min(true["writes_ns"][-1] for true in streams)
+    if end_ns <= begin_ns:
+        return None
+    count = sum(begin_ns < at_ns <= end_ns for true in streams for at_ns in true["writes_ns"])
+    return int(count * 1_000_000_000 // (end_ns - begin_ns))
 
 
 def _tree(root: int) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 
 from load_client.bench.contestants import Said, ours
 from load_client.bench.table import cell_lines, ratio_lines
-from load_client.bench.trial import _chunk_lags, _span_s
+from load_client.bench.trial import _chunk_lags, _chunks_per_s
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,12 @@ def test_a_chunks_lag_is_its_arrival_less_its_hand_over() -> None:
     both = [said(5 * MS + 10, 25 * MS + 20), said(6 * MS, 26 * MS + 40)]
     assert _chunk_lags(both, TRUTH) == [10, 20, 0, 40]
     assert _chunk_lags([said(), said()], TRUTH) == []
-    assert _span_s(TRUTH) == pytest.approx(0.021)
+
+
+def test_the_rate_offered_is_that_of_the_time_when_all_streams_run() -> None:
+    pace = [{"writes_ns": [(begin + i * 20) * MS for i in range(5)]} for begin in (0, 5, 10, 15)]
+    assert _chunks_per_s(pace) == 200  # four streams of fifty a second, from 15 to 80 ms
+    assert _chunks_per_s([{"writes_ns": [1, 2]}, {"writes_ns": [3, 4]}]) is None
 
 
 @pytest.mark.parametrize("arrivals_ns", [(5 * MS,), (5 * MS, 6 * MS, 7 * MS)])
