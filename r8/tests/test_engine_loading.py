@@ -120,4 +120,4 @@ def test_a_dry_run_prints_the_engines_command(scenario: str) -> None:
 def test_only_arms_that_start_engines_have_a_model_made() -> None:
     assert build._needs(SITE.site, LOAD, ("array", "local-nvme")).model is None
     needs = build._needs(SITE.site, LOAD, ("array", ARM))
-    assert needs.model == {"layers": 16, "kv_heads": 16, "head_dim": 128, "hidden": 256, "seed": 8}
+    assert needs.model == {"layers": 32, "kv_heads": 16, "head_dim": 128, "hidden": 256, "seed": 8}
