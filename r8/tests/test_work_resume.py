@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from r8.errors import SiteError
+from r8.errors import InstrumentError, SiteError, told
 from r8.evidence import read_run
 from r8.lab import work
 from r8.lab.campaign import plan_campaign
@@ -202,3 +202,32 @@ def test_a_campaign_is_not_resumed_on_another_site(tmp_path: Path) -> None:
     site.write_text(site.read_text().replace("worker_bytes = 5", "worker_bytes = 6"))
     with pytest.raises(SiteError, match="began with another site file"):
         _resume(tmp_path)
+
+
+def test_what_broke_a_cell_stands_before_what_broke_in_taking_its_files_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a device that is gone: neither can the cell go on, nor can its files be removed."""
+
+    def fails(stage: WorkStage) -> None:
+        monkeypatch.setattr(stage.keeper, "undo", cannot)
+        raise InstrumentError("rank w0 failed: EIO", where="/kv", next_step="look at the device")
+
+    def cannot(_token: int) -> None:
+        raise SiteError("not undone: files of a work run", where="keeper", next_step="mend it")
+
+    monkeypatch.setitem(work.JOBS, "load", _job(fails))
+    loaded = load_site(_site(tmp_path))
+    matrix, cells = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8)
+    with (
+        Keeper(tmp_path / "keeper") as keeper,
+        open_work(loaded, matrix, cells, keeper, runs_root=tmp_path / "runs") as campaign,
+    ):
+        with pytest.raises(SiteError) as raised:
+            campaign.run(cells[0])
+        monkeypatch.undo()
+    first, last = told(raised.value)
+    assert first.startswith("InstrumentError: rank w0 failed: EIO")
+    assert last.startswith("SiteError: not undone")
+    broken = tmp_path / "runs" / SCENARIO / f"{matrix.campaign_id}-{cells[0].name}"
+    assert not read_run(broken).run.complete
