@@ -344,7 +344,8 @@ LEFT JOIN speeds s ON s.run_id = r.run_id AND s.name = w.name;
 -- interpolated.
 CREATE OR REPLACE TABLE bandwidth AS
 WITH kv AS MATERIALIZED (
-    SELECT k.run_id, k.host, r.kv_device, k.before_ns, k.after_ns, k.reason
+    SELECT k.run_id, k.host, r.kv_device, k.before_ns, k.after_ns, k.reason,
+           row_number() OVER () AS cell
     FROM kv_device_reads k JOIN runs r USING (run_id) WHERE k.phase = 'measure'
 ),
 ceiling AS MATERIALIZED (
@@ -352,29 +353,32 @@ ceiling AS MATERIALIZED (
 ),
 -- As in device_series, of the samples in the window alone.
 samples AS (
-    SELECT k.cell, k.run_id, k.before_ns, p.mono_ns, p.epoch, p.value
-    FROM (SELECT *, row_number() OVER () AS cell FROM kv WHERE reason IS NULL) k
+    SELECT k.cell, k.before_ns, p.mono_ns, p.epoch, p.value
+    FROM kv k
     JOIN probes p ON p.run_id = k.run_id AND p.host = k.host AND p.device = k.kv_device
                  AND p.mono_ns BETWEEN k.before_ns AND k.after_ns
-    WHERE p.probe = 'disk' AND p.counter = 'read_sectors'
+    WHERE k.reason IS NULL AND p.probe = 'disk' AND p.counter = 'read_sectors'
 ),
-steps AS MATERIALIZED (
-    SELECT run_id, before_ns, mono_ns AS end_ns, lag(mono_ns) OVER s AS begin_ns,
+steps AS (
+    SELECT cell, before_ns, mono_ns AS end_ns, lag(mono_ns) OVER s AS begin_ns,
            512 * (value - lag(value) OVER s) AS read_bytes
     FROM samples
     WINDOW s AS (PARTITION BY cell, epoch ORDER BY mono_ns)
     QUALIFY begin_ns IS NOT NULL
 ),
-reading AS (
-    SELECT run_id, sum(read_bytes) AS read_bytes, count(*) AS n,
-           max(end_ns) FILTER (read_bytes > 0)
-               - min(begin_ns) FILTER (read_bytes > 0) AS elapsed_ns
-    FROM steps GROUP BY run_id
+windows AS MATERIALIZED (
+    SELECT k.run_id, w.* EXCLUDE (cell)
+    FROM (SELECT cell, (end_ns - before_ns - 1) // 1000000000 AS second_no, count(*) AS n,
+                 sum(read_bytes) AS read_bytes, sum(end_ns - begin_ns) AS elapsed_ns,
+                 min(begin_ns) FILTER (read_bytes > 0) AS first_ns,
+                 max(end_ns) FILTER (read_bytes > 0) AS last_ns
+          FROM steps GROUP BY cell, second_no) w
+    JOIN kv k USING (cell)
 ),
-windows AS (
-    SELECT run_id, (end_ns - before_ns - 1) // 1000000000 AS second_no,
-           sum(read_bytes) AS read_bytes, sum(end_ns - begin_ns) AS elapsed_ns
-    FROM steps GROUP BY run_id, second_no
+reading AS (
+    SELECT run_id, sum(read_bytes) AS read_bytes, CAST(sum(n) AS BIGINT) AS n,
+           max(last_ns) - min(first_ns) AS elapsed_ns
+    FROM windows GROUP BY run_id
 ),
 seconds AS (
     SELECT w.run_id,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from r8.database import QUERY_FILES, connect
@@ -102,6 +103,17 @@ def test_plain_duckdb_reads_the_runs_it_is_told(tmp_path: Path) -> None:
         assert connection.execute("SELECT run_id FROM runs").fetchall() == [(second.name,)]
     with connect([read_run(first), read_run(second)]) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(2,)]
+
+
+def test_the_files_read_again_are_about_the_runs_chosen_then(tmp_path: Path) -> None:
+    first, second = (build_run(tmp_path, SyntheticRun(block=block)) for block in range(2))
+    with duckdb.connect() as plain:
+        for path in (first, second):
+            plain.execute(f"SET VARIABLE r8_run_dirs = ['{path}']")
+            for name in QUERY_FILES:
+                plain.execute(query_text(name))
+            found = plain.execute("SELECT DISTINCT run_id FROM metrics").fetchall()
+            assert found == [(path.name,)]
 
 
 def test_a_path_with_a_quote_is_a_path(tmp_path: Path) -> None:
