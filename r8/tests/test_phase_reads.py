@@ -1,4 +1,4 @@
-"""`phase_reads` folds readings into pieces: what it finds is what looking at every reading finds."""
+"""`phase_reads` folds readings into pieces and finds what looking at every reading finds."""
 
 from __future__ import annotations
 
