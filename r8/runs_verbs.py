@@ -99,7 +99,10 @@ def references(named: Sequence[Path] | None, judged: Sequence[Evidence]) -> list
         return []
     # Never against the same session: a campaign that is a reference is not its own judge.
     campaigns = {one.run.campaign_id for one in judged}
-    runs = read_runs(find_runs(REFERENCE_ROOT))
+    # A claim is of one scenario: the others' runs are not read, hashed and certified for nothing.
+    scenarios = {one.run.scenario for one in judged}
+    paths = [path for path in find_runs(REFERENCE_ROOT) if path.parent.name in scenarios]
+    runs = read_runs(paths)
     return [one for one in runs if one.run.campaign_id not in campaigns]
 
 

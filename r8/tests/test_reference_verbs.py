@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from r8 import runs_verbs
+from r8.errors import R8Error
 from r8.lab.reference import record
 from r8.reference_verbs import GENERATED, REFERENCE, ROOT, differing, made_reports, main
 from r8.tests.judged_run import judged_run
@@ -38,6 +40,22 @@ def test_a_written_report_is_what_the_check_makes_again(checkout: Path) -> None:
     assert main(["--root", str(checkout), "--check"]) == 0
     assert (checkout / REPORT).read_text().startswith("# R8 report: r1-parallel-read")
     assert (checkout / REPORT.with_suffix(".html")).is_file()
+
+
+def test_references_of_another_scenario_are_not_even_read(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_verbs, "REFERENCE_ROOT", checkout / REFERENCE)
+    mine = judged_run(tmp_path / "mine", SyntheticRun(campaign_id="mine"))
+    kept = [one.run.arm for one in runs_verbs.references(None, [mine])]
+    assert sorted(kept) == ["patched", "unpatched"]
+    same = checkout / REFERENCE / "r1-parallel-read"
+    for path in same.rglob("run.json"):
+        path.write_text("torn")
+    with pytest.raises(R8Error):
+        runs_verbs.references(None, [mine])
+    same.rename(same.with_name("r2-cold-recovery"))
+    assert runs_verbs.references(None, [mine]) == []
 
 
 def test_a_report_edited_by_hand_is_found(
