@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Arms of each scenario that load KV, and the blocks a reference has at least.
 SCENARIOS = {
+    "r1-parallel-read": {"unpatched", "patched"},
     "r2-cold-recovery": {"array", "local-nvme"},
 }
 BLOCKS_MIN = 6
@@ -59,6 +60,7 @@ def test_no_rule_refuses_a_reference_and_its_bytes_agree(path: Path) -> None:
 def test_the_bytes_of_all_references_agree_in_the_middle() -> None:
     cells = [_seen(path) for path in RUNS if _loads_kv(path)]
     print_distribution(cells)
-    # One cell may be off by the rule's 2 %; what is off in the middle of them is the method.
-    assert median(cell.device_to_engine for cell in cells) == pytest.approx(1, abs=0.001)
-    assert median(cell.process_to_device for cell in cells) == pytest.approx(1, abs=0.001)
+    # One cell may be off by the rule's 2 %; what is off in the middle of them is the method. The
+    # device holds nothing but KV; a process also reads code, so that its middle may lie above.
+    assert median(cell.device_to_engine for cell in cells) == pytest.approx(1, abs=0.0001)
+    assert 1 - 0.0001 <= median(cell.process_to_device for cell in cells) <= 1 + TOLERANCE
