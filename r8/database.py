@@ -44,10 +44,15 @@ def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
     connection.execute("SET autoinstall_known_extensions = false")
     quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in directories)
     connection.execute(f"SET VARIABLE r8_run_dirs = [{quoted}]")
+    make_views(connection)
+    return connection
+
+
+def make_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Tables and metrics over the directories the connection's variable names."""
     _read(connection, "tables")
     settle(connection, _COPIED)
     _read(connection, "metrics")
-    return connection
 
 
 def _read(connection: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from r8.database import QUERY_FILES, add_views
+from r8.database import add_views, make_views
 from r8.errors import UsageError
-from r8.resources import query_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +38,7 @@ def connect_remote(run_dirs: Sequence[str]) -> duckdb.DuckDBPyConnection:
     found = [name for path in run_dirs for name in _expand(connection, path)]
     quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in found)
     connection.execute(f"SET VARIABLE r8_run_dirs = [{quoted}]")
-    for name in QUERY_FILES:
-        connection.execute(query_text(name))
+    make_views(connection)
     add_views(connection)
     return connection
 
