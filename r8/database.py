@@ -6,6 +6,7 @@ views here; this module only says which directories they read.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from r8.errors import MetricError
 from r8.resources import published_path, query_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from r8.evidence import Evidence
 
@@ -34,18 +35,46 @@ def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
     Raises MetricError for no runs at all: views over nothing would answer every question with
     nothing.
     """
-    directories = [str(evidence.path) for evidence in evidences]
-    if not directories:
+    found = list(evidences)
+    if not found:
         raise MetricError(
             "there are no runs to compute from", where="-", next_step="name at least one run"
         )
     connection = duckdb.connect()
     # The judge has no network: what is not built in is an error, not a download.
     connection.execute("SET autoinstall_known_extensions = false")
-    quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in directories)
-    connection.execute(f"SET VARIABLE r8_run_dirs = [{quoted}]")
+    directories = ", ".join(_quoted(str(evidence.path)) for evidence in found)
+    connection.execute(f"SET VARIABLE r8_run_dirs = [{directories}]")
+    run_ids = ", ".join(_quoted(evidence.run.run_id) for evidence in found)
+    connection.execute(f"SET VARIABLE r8_run_ids = [{run_ids}]")
     make_views(connection)
     return connection
+
+
+@contextlib.contextmanager
+def probes_of(run_id: str, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """While it lasts `probes` is this run's alone, over a connection of `connect`.
+
+    A question about one run of many would open the files of all of them to find that out.
+    """
+    ((path,),) = connection.execute(
+        "SELECT getvariable('r8_run_dirs')"
+        "[list_position(CAST(getvariable('r8_run_ids') AS VARCHAR[]), $run)]",
+        {"run": run_id},
+    ).fetchall()
+    if path is None:  # a connection that somebody else made
+        yield
+        return
+    file = _quoted(f"{path}/probes.parquet")
+    connection.execute(f"CREATE TEMP VIEW probes AS FROM read_parquet({file})")
+    try:
+        yield
+    finally:
+        connection.execute("DROP VIEW temp.probes")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def make_views(connection: duckdb.DuckDBPyConnection) -> None:
@@ -74,7 +103,7 @@ def settle(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
 
 def add_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Timelines, the certificate's numbers, and published figures beside the runs."""
-    figures = str(published_path("figures.parquet")).replace("'", "''")
-    connection.execute(f"SET VARIABLE r8_figures = '{figures}'")
+    figures = _quoted(str(published_path("figures.parquet")))
+    connection.execute(f"SET VARIABLE r8_figures = {figures}")
     for name in VIEW_FILES:
         _read(connection, name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from r8.charts_claims import claims_chart
 from r8.charts_runs import throughput_chart, ttft_chart
 from r8.charts_timeline import not_recorded, timeline_chart, window_of
-from r8.database import add_views
+from r8.database import add_views, probes_of
 from r8.html_markdown import Section, body, inline, sections
 from r8.html_style import style_sheet
 from r8.html_words import LANGUAGES, translated
@@ -148,14 +148,11 @@ def _timelines(session: Session, say: Callable[[str], str], prefix: str) -> str:
     )
     figures = [f"<p>{escape(words)}</p>"]
     for run in session.runs:
-        absent = [say(_ABSENT[name]) for name in not_recorded(session, run)]
-        figures.append(
-            _figure(
-                timeline_chart(session, run, window, say, prefix),
-                f"{run.arm} c{run.concurrency}, {say('block')} {run.block}",
-                " ".join([run.run_id, *absent]),
-            )
-        )
+        with probes_of(run.run_id, session.connection):
+            absent = [say(_ABSENT[name]) for name in not_recorded(session, run)]
+            chart = timeline_chart(session, run, window, say, prefix)
+        title = f"{run.arm} c{run.concurrency}, {say('block')} {run.block}"
+        figures.append(_figure(chart, title, " ".join([run.run_id, *absent])))
     return "\n".join(figures)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from r8.database import connect, settle
+from r8.database import connect, probes_of, settle
 from r8.forensics import network
 from r8.forensics.case import Case
 from r8.forensics.rule import apply
@@ -49,7 +49,8 @@ def certify(run: Run, connection: duckdb.DuckDBPyConnection) -> tuple[Finding, .
     # printed as nothing.
     named = run if run.kv_device else replace(run, kv_device=NO_DEVICE)
     case = Case(run=named, connection=connection)
-    return tuple(_with_reason(rule, apply(rule, case), case, run) for rule in RULES)
+    with probes_of(run.run_id, connection):
+        return tuple(_with_reason(rule, apply(rule, case), case, run) for rule in RULES)
 
 
 def _with_reason(rule: Rule, finding: Finding, case: Case, run: Run) -> Finding:

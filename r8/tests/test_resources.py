@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from r8.database import QUERY_FILES, connect
+from r8.database import QUERY_FILES, connect, probes_of
 from r8.errors import UsageError
 from r8.evidence import read_run, read_runs
 from r8.metrics import measure
@@ -114,6 +114,18 @@ def test_the_files_read_again_are_about_the_runs_chosen_then(tmp_path: Path) -> 
                 plain.execute(query_text(name))
             found = plain.execute("SELECT DISTINCT run_id FROM metrics").fetchall()
             assert found == [(path.name,)]
+
+
+def test_probes_are_those_of_one_run_for_as_long_as_it_is_asked_about(tmp_path: Path) -> None:
+    runs = [read_run(build_run(tmp_path / "it's", SyntheticRun(block=block))) for block in range(2)]
+    both = [(one.run.run_id,) for one in runs]
+    seen = "SELECT DISTINCT run_id FROM probes ORDER BY 1"
+    with connect(runs) as connection:
+        with probes_of(runs[1].run.run_id, connection):
+            assert connection.execute(seen).fetchall() == both[1:]
+        with probes_of("a run of somebody else", connection):
+            assert connection.execute(seen).fetchall() == both
+        assert connection.execute(seen).fetchall() == both
 
 
 def test_a_path_with_a_quote_is_a_path(tmp_path: Path) -> None:
