@@ -200,12 +200,13 @@ def _engines(session: Session, runs: Sequence[Run], note: str) -> str:
     """What engines took to stop, start and load, beside their own words."""
     served = note is ENGINE_SWITCH_NOTE
     shares = [("utilisation_measured", ""), ("utilisation_modelled", "whole")] if served else []
+    waits = [("engine_wait", "mean")] if served else []  # nobody was before a loader
     rows = [
         [
             run.block,
             run.arm,
             f"c{run.concurrency}",
-            shown(session, run, "engine_wait", "mean", s_from_ns),
+            *(shown(session, run, *one, s_from_ns) for one in waits),
             shown(session, run, "engine_start", "mean", s_from_ns),
             shown(session, run, "work_time", "mean", s_from_ns),
             shown(session, run, "engine_said_load", "mean", s_from_ns),
@@ -214,8 +215,8 @@ def _engines(session: Session, runs: Sequence[Run], note: str) -> str:
         for run in runs
         if run.work is not None and run.work.tool == ENGINE
     ]
-    headers = ["block", "arm", "level", "mean wait for the one before s", "mean start s"]
-    headers += ["mean load s", "mean load by its own words s"]
+    headers = ["block", "arm", "level", *(["mean wait for the one before s"] if served else [])]
+    headers += ["mean start s", "mean load s", "mean load by its own words s"]
     headers += ["served %, measured", "% by the model, whole switch"] if served else []
     return f"{note}\n\n{markdown(rows, headers)}" if rows else ""
 
