@@ -305,6 +305,23 @@ def test_a_device_that_takes_no_write_says_so_first(bench: Bench) -> None:
     subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
 
 
+def test_a_device_whose_log_is_gone_says_so_before_what_could_not_be_removed(bench: Bench) -> None:
+    """XFS ends itself when its log cannot be written: nothing can be removed from it then."""
+    control = bench.device.control
+    assert control is not None
+    begin, end = log_of(Path(f"/dev/{bench.device.block_device}"))
+    control.inject(Fault(kind=EIO, on=WRITE, offset=begin, length=end - begin))
+    with pytest.raises(R8Error) as raised:
+        bench.run()
+    lines = told(raised.value)
+    assert "Input/output error" in lines[0], lines
+    assert "files of a work run" in lines[-1], lines
+    control.clear_faults()
+    mount = bench.device.mount
+    subprocess.run(["umount", str(mount)], check=True)
+    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
+
+
 def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_survives(
     bench: Bench,
 ) -> None:
