@@ -7,6 +7,7 @@ against the site file kept in their raw/, and without that against each other.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,17 @@ if TYPE_CHECKING:
 
     from r8.evidence import Evidence
 
+_KEYS = ("arms", "levels", "blocks", "places")
+# A cell's name as the matrix writes it, at the end of its run id.
+_PLACE = re.compile(r"b(?P<block>\d+)-(?P<arm>.+)-c(?P<level>\d+)")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignPlan:
-    """Arms x levels in every block, and where that is written."""
+    """The cells of a campaign, and where that is written.
+
+    `places` names every cell; a plan without them is arms x levels in every block.
+    """
 
     campaign_id: str
     scenario: str
@@ -29,10 +37,14 @@ class CampaignPlan:
     levels: tuple[int, ...]
     blocks: int
     source: str
+    places: tuple[str, ...] = ()
 
     @property
     def cells(self) -> list[tuple[int, str, int]]:
         """(block, arm, level) of every run the plan asks for."""
+        named = [_PLACE.fullmatch(one) for one in self.places]
+        if named:
+            return sorted((int(m["block"]), m["arm"], int(m["level"])) for m in named if m)
         return [
             (block, arm, level)
             for block in range(self.blocks)
@@ -88,6 +100,7 @@ def _plan(runs: Sequence[Evidence]) -> CampaignPlan:
         levels=tuple(plan["levels"]),
         blocks=plan["blocks"],
         source=plan.get("source", "the run_begin event of every run"),
+        places=_named(plan.get("places", ()), first.campaign_id),
     )
 
 
@@ -99,9 +112,22 @@ def _recorded(evidence: Evidence) -> dict[str, Any] | None:
     ):
         if name == "run_begin":
             plan = json.loads(detail) if detail else {}
-            keys = ("arms", "levels", "blocks")
-            return {key: plan[key] for key in keys} if all(key in plan for key in keys) else None
+            if not all(key in plan for key in ("arms", "levels", "blocks")):
+                return None
+            return {key: plan[key] for key in _KEYS if key in plan}
     return None
+
+
+def _named(places: Sequence[str], campaign_id: str) -> tuple[str, ...]:
+    """The planned cells' names; one that says no cell would hide it from the question."""
+    for name in places:
+        if not _PLACE.fullmatch(name):
+            raise BundleError(
+                f"the plan names a cell {name!r}, which is no cell",
+                where=campaign_id,
+                next_step="seal the runs as they were recorded",
+            )
+    return tuple(places)
 
 
 def _by_site(runs: Sequence[Evidence]) -> dict[str, Any] | None:

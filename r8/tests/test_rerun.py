@@ -81,6 +81,38 @@ def test_one_difference_fails_its_question(
     assert says in text
 
 
+@pytest.mark.parametrize("phases", [("measure",), ("populate", "measure")])
+def test_an_output_changed_in_the_sealed_run_makes_no_room_for_itself(
+    tmp_path: Path, phases: tuple[str, ...]
+) -> None:
+    def forge(tables: Tables) -> None:
+        for row in tables["requests"]:
+            if row["phase"] in phases and row["session"] == 0:
+                row["output_text"], row["output_token_ids"] = "another text", None
+
+    sealed = judged_run(tmp_path, SyntheticRun(campaign_id="sealed"), forge)
+    repeated = judged_run(tmp_path, SyntheticRun(campaign_id="again"))
+    (tokens,) = [one for one in compare(sealed, repeated) if one.name == "tokens"]
+    assert not tokens.held
+    assert tokens.text.startswith("3 of 4 outputs identical")
+
+
+def test_an_engine_that_does_not_repeat_itself_is_given_its_own_noise(tmp_path: Path) -> None:
+    def noisy(word: str) -> Callable[[Tables], None]:
+        def edit(tables: Tables) -> None:
+            for row in tables["requests"]:
+                if row["session"] == 0 and row["phase"] in {"populate", "measure"}:
+                    row["output_text"], row["output_token_ids"] = f"{word} {row['phase']}", None
+
+        return edit
+
+    sealed = judged_run(tmp_path, SyntheticRun(campaign_id="sealed"), noisy("one"))
+    repeated = judged_run(tmp_path, SyntheticRun(campaign_id="again"), noisy("two"))
+    (tokens,) = [one for one in compare(sealed, repeated) if one.name == "tokens"]
+    assert tokens.held
+    assert tokens.text == "3 of 4 outputs identical; what repeats by itself: 75%, 75%, 75%"
+
+
 def test_another_machine_is_compared_by_the_share_of_its_ceiling(tmp_path: Path) -> None:
     held, text = again(tmp_path, comparability={"device": "another"}, ttft_s=(9.0,) * 4)["time"]
     assert text.startswith("ceiling_fraction busy")
