@@ -241,6 +241,7 @@ def test_runs_behind_a_url_answer_the_same(
         code, far, err = ask(capsys, question, "--json", "--runs", url)
     finally:
         server.shutdown()
+        server.server_close()
     assert code == 0
     assert json.loads(far) == json.loads(near)
     assert "nobody compared them" in err
