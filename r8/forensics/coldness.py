@@ -150,6 +150,12 @@ def _self_test(rows: Sequence[FileRow]) -> Check:
     )
 
 
+def _without_model(path: str) -> str:
+    """A KV file's name from its key on: LMCache puts the model's path before it."""
+    model, at, key = path.partition("@")
+    return f"*{at}{key}" if at else model
+
+
 def resident(rows: Sequence[FileRow]) -> Check:
     """C3's number: no file more than a little resident. The warm control must fail it."""
     known = [(path, size, res) for path, size, res, _, _ in rows if size and res is not None]
@@ -163,7 +169,7 @@ def resident(rows: Sequence[FileRow]) -> Check:
         f"{cached} of {total} B in the page cache"
     )
     if worst:
-        line += f", most {worst[0]} at {worst[1]:.0%}"
+        line += f", most {_without_model(worst[0])} at {worst[1]:.0%}"
     if len(known) < len(rows):
         line += f", {len(rows) - len(known)} files not known ({reason})"
     held = False if warm else (True if len(known) == len(rows) else None)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from r8.forensics.coldness import _without_model
 from r8.model import Answer
 from r8.tests.judged_run import Tables, drop_events, event, findings, judged_run, set_detail
 from r8.tests.run_factory import SyntheticRun
@@ -163,3 +164,13 @@ def test_c3_does_not_believe_a_method_that_failed_its_self_test(tmp_path: Path) 
     found = findings(judged_run(tmp_path, SyntheticRun(residency_self_test=False)))["C3"]
     assert found.answer is Answer.UNKNOWN
     assert "true for 0 of 32 [unknown]" in found.arithmetic
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [("-models-qwen@1@0@-1c17@float.pt", "*@1@0@-1c17@float.pt"), ("kv-0.pt", "kv-0.pt")],
+)
+def test_a_kv_file_is_named_by_its_key_and_not_by_where_the_model_lies(
+    path: str, shown: str
+) -> None:
+    assert _without_model(path) == shown
