@@ -217,7 +217,7 @@ def _reference_blocks(
     if reference is None or not runs:
         raise _Refusal(
             outcome=Outcome.NOT_MEASURED,
-            reason="no reference runs of this scenario and level exist yet",
+            reason="no other runs of this scenario and level are its reference",
             blocks=tuple(blocks),
         )
     others, _ = _blocks(reference, claim, runs)

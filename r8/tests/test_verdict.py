@@ -332,7 +332,7 @@ def equivalence_claim() -> Claim:
 def test_equivalence_without_reference_runs_is_not_measured() -> None:
     verdict = judged(session_of(blocks(5), STEADY), equivalence_claim())
     assert verdict.outcome is Outcome.NOT_MEASURED
-    assert "no reference runs" in verdict.reason
+    assert "no other runs" in verdict.reason
 
 
 @pytest.mark.parametrize(

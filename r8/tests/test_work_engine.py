@@ -97,6 +97,17 @@ def test_an_engine_that_says_something_else_is_refused(
     assert (found.answer, word in found.arithmetic) == (answer, True), found.arithmetic
 
 
+def begin_ns(tables: Tables, worker: str) -> int:
+    """When a worker's load began."""
+    found = next(
+        json.loads(row["detail"])["begin_ns"]
+        for row in tables["events"]
+        if row["name"] == "work" and f'"{worker}"' in row["detail"]
+    )
+    assert isinstance(found, int)
+    return found
+
+
 def test_an_engine_that_says_nothing_is_not_believed(tmp_path: Path) -> None:
     def silent(tables: Tables) -> None:
         tables["logs"] = tables["logs"][:1]
@@ -109,11 +120,7 @@ def test_an_engine_that_says_nothing_is_not_believed(tmp_path: Path) -> None:
 
 def test_engines_that_load_one_after_the_other_are_no_concurrent_load(tmp_path: Path) -> None:
     def later(tables: Tables) -> None:
-        begin = next(
-            json.loads(row["detail"])["begin_ns"]
-            for row in tables["events"]
-            if row["name"] == "work" and '"w1"' in row["detail"]
-        )
+        begin = begin_ns(tables, "w1")
         change_work(tables, "w1", begin_ns=begin + 3 * S, end_ns=begin + 7 * S)
 
     found = findings(engine_run(tmp_path, later))["C10"]
@@ -140,11 +147,7 @@ def test_what_switched_engines_served_counts_from_their_first_answers(tmp_path: 
 
 def test_an_engine_that_answers_after_the_next_switch_is_refused_not_cut(tmp_path: Path) -> None:
     def late(tables: Tables) -> None:
-        begin = next(
-            json.loads(row["detail"])["begin_ns"]
-            for row in tables["events"]
-            if row["name"] == "work" and '"w0"' in row["detail"]
-        )
+        begin = begin_ns(tables, "w0")
         change_work(tables, "w0", serve_begin_ns=begin + 61 * S)
 
     found = _value(engine_run(tmp_path, late, job="switch"), "utilisation_measured", "")

@@ -44,8 +44,7 @@ LOOK_S = 0.004
 ASK_S, SERVE_PAUSE_S, ANSWER_S = 0.1, 0.02, 60.0
 KILL_WAIT_S = 10.0  # a process stuck on a dead device may never be gone
 _PR_SET_CHILD_SUBREAPER = 36
-# Without a proxy of the caller's shell.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy of a shell
 
 
 class EngineError(Exception):
