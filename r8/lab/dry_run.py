@@ -171,9 +171,8 @@ def _ready(setting: Setting, name: str) -> Iterator[str]:
     site = setting.site
     instance = site.instance(name)
     yield f"# until {engine.base_url_of(instance)}{site.engine.ready_path} says 200"
-    if site.engine.root_pid is not None:
-        names = setting.names_of(instance)
-        yield _line(site.host_of(name), engine.root_pid_argv(site, name, names))
+    if asked := engine.root_pid_argv(site, name, setting.names_of(instance)):
+        yield _line(site.host_of(name), asked)
 
 
 def _client(phase: str, partial: Path) -> str:

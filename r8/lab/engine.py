@@ -133,17 +133,20 @@ def launch(
 
 
 def with_root_pid(site: Site, engine: RunningEngine, names: dict[str, str]) -> RunningEngine:
-    """The engine with the host pid its site names, where it names one; ask when it is ready."""
-    if site.engine.root_pid is None:
-        return engine
+    """The engine with its pid on its own host; ask when it is ready."""
     argv = root_pid_argv(site, engine.instance, names)
-    return dataclasses.replace(engine, root_pid=_ask_root_pid(argv))
+    return dataclasses.replace(engine, root_pid=_ask_root_pid(argv)) if argv else engine
 
 
 def root_pid_argv(site: Site, instance: str, names: dict[str, str]) -> list[str]:
-    """The command that prints the host pid whose tree holds an instance."""
-    command = fill(site.engine.root_pid or (), names, where="engine.root_pid")
-    return through(site.host(site.host_of(instance)).exec_prefix, command)
+    """The command that prints the host pid whose tree holds an instance; empty: our own child.
+
+    Behind a host's prefix our child is that prefix; the engine's pid lies in the file it left.
+    """
+    prefix = site.host(site.host_of(instance)).exec_prefix
+    if site.engine.root_pid is not None:
+        return through(prefix, fill(site.engine.root_pid, names, where="engine.root_pid"))
+    return through(prefix, ["cat", _pid_file(site.instance(instance))]) if prefix else []
 
 
 def base_url_of(instance: Instance) -> str:

@@ -64,7 +64,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ready_path: str = "/health"
     ready_timeout_s: float = 600.0
     stop_grace_s: float = 30.0
-    # Prints the host pid whose tree holds the engine; None: the started process itself.
+    # Prints the host pid whose tree holds the engine; None: the process that was started. A
+    # container's runtime starts it elsewhere, so behind `exec_prefix` it must be given.
     root_pid: tuple[str, ...] | None = None
 
 
@@ -216,6 +217,13 @@ def _check_names(site: Site, path: Path) -> None:
             f"site schema {site.schema}, this R8 reads {SITE_SCHEMA}",
             where=str(path),
             next_step=f"set schema = {SITE_SCHEMA} and check the keys against data/sites/",
+        )
+    if site.engine.exec_prefix and site.engine.root_pid is None:
+        raise SiteError(
+            "engine.exec_prefix without engine.root_pid: another process would pass for the engine",
+            where=str(path),
+            next_step="give the command that prints the engine's pid on its host, for example "
+            "with `docker top`; data/sites/nvidia.toml has one",
         )
     hosts = {host.name for host in site.hosts}
     devices = {device.name for device in site.devices}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from r8.errors import EngineError
-from r8.lab.engine import engine_env, launch, read_config, wait_ready
+from r8.lab.engine import engine_env, launch, read_config, stop, wait_ready, with_root_pid
 from r8.lab.keeper import Keeper
 from r8.lab.site import Site, load_site
 
@@ -103,6 +104,28 @@ def test_a_server_that_never_gets_ready_is_named_with_its_last_words(
     assert raised.value.exit_code == 4
     if code.endswith("sys.exit(3)"):
         assert "bad flag" in str(raised.value)
+
+
+def test_behind_a_hosts_prefix_the_engine_is_not_the_prefix(tmp_path: Path) -> None:
+    """What is started here is `ssh`: its pid, looked up on the other host, is anything there."""
+    site = _site(("sleep", "60"))
+    # Not `env`: that one becomes its command, and has its pid.
+    host = msgspec.structs.replace(site.hosts[0], exec_prefix=("sh", "-c", '"$@" & wait', "prefix"))
+    site = msgspec.structs.replace(site, hosts=(host,))
+    name = f"test-{tmp_path.name}"
+    instance = msgspec.structs.replace(site.instances[0], name=name, port=_free_port())
+    site = msgspec.structs.replace(site, instances=(instance,))
+    with Keeper(tmp_path / "keeper") as keeper:
+        engine = launch(keeper, site, instance, {}, ["sleep", "60"], tmp_path / "server.log")
+        deadline = time.monotonic() + 10.0
+        while not Path(f"/tmp/r8-engine-{name}.pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        known = with_root_pid(site, engine, {})
+        assert known.root_pid != engine.process.pid
+        words = Path(f"/proc/{known.root_pid}/cmdline").read_bytes().split(b"\0")
+        assert words[:2] == [b"sleep", b"60"]
+        stop(keeper, site, known)
+    assert not Path(f"/proc/{known.root_pid}").exists()
 
 
 DEGRADED_SERVER = """

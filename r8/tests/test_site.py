@@ -70,3 +70,12 @@ def test_a_missing_site_file_is_named(tmp_path: Path) -> None:
 def test_an_undefined_name_in_a_command_is_an_error() -> None:
     with pytest.raises(SiteError, match="model_dir"):
         fill(("serve", "{model_dir}"), {"port": "1"}, where="engine.command")
+
+
+def test_a_container_needs_the_command_that_prints_the_engines_pid(tmp_path: Path) -> None:
+    """Its runtime starts the engine: the process R8 started is not it, and would be watched."""
+    prefix = 'exec_prefix = ["docker", "exec", "-i", "vllm"]\n'
+    with pytest.raises(SiteError, match="another process would pass for the engine"):
+        load_site(_changed(tmp_path, "kv_args = [", f"{prefix}kv_args = ["))
+    named = f'{prefix}root_pid = ["echo", "1"]\nkv_args = ['
+    assert load_site(_changed(tmp_path, "kv_args = [", named)).site.engine.root_pid is not None
