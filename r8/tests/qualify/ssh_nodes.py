@@ -122,8 +122,8 @@ def _node(root: Path, number: int, node: str, undo: contextlib.ExitStack) -> Non
         f"AuthorizedKeysFile {root}/user.pub\nStrictModes no\nUsePAM no\n"
         "PermitRootLogin prohibit-password\nMaxStartups 100\nMaxSessions 100\n"
     )
-    words = ["ip", "netns", "exec", space, str(SSHD), "-D", "-f", str(config)]
-    server = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    listen = ["ip", "netns", "exec", space, str(SSHD), "-D", "-f", str(config)]
+    server = subprocess.Popen(listen, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     undo.callback(server.wait)
     undo.callback(server.terminate)
 
