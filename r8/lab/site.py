@@ -15,7 +15,17 @@ import msgspec
 
 from r8.errors import SiteError
 from r8.lab.fio import Stress
-from r8.lab.site_rehearsal import Rehearsal  # noqa: TC001 - msgspec reads the annotations
+from r8.lab.site_checks import faults
+from r8.lab.site_numbers import (  # noqa: TC001 - msgspec reads the annotations
+    Count,
+    Estimate,
+    Levels,
+    Names,
+    Natural,
+    Port,
+    Seconds,
+)
+from r8.lab.site_rehearsal import Rehearsal  # noqa: TC001
 from r8.lab.work_site import WorkPlan, work_names
 
 if TYPE_CHECKING:
@@ -45,7 +55,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host: str
     kv_dir: str
     block_device: str | None = None  # kernel name; None: resolved from kv_dir
-    link_bytes_per_s: int | None = None  # declared ceiling of the slowest link to it
+    link_bytes_per_s: Count | None = None  # declared ceiling of the slowest link to it
     nics: tuple[str, ...] = ()  # interfaces of the engine's host that carry its bytes
     fio: Stress = Stress()  # how it is measured where it is not shaped
 
@@ -62,8 +72,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kv_env: dict[Literal["disk", "fs"], dict[str, str]] = {}  # added by the arm's kind of tier
     unset_env: tuple[str, ...] = ()
     ready_path: str = "/health"
-    ready_timeout_s: float = 600.0
-    stop_grace_s: float = 30.0
+    ready_timeout_s: Seconds = 600.0
+    stop_grace_s: Estimate = 30.0
     # Prints the host pid whose tree holds the engine; None: the process that was started. A
     # container's runtime starts it elsewhere, so behind `exec_prefix` it must be given.
     root_pid: tuple[str, ...] | None = None
@@ -73,7 +83,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One engine process group: a port, and what only this instance is told."""
 
     name: str
-    port: int
+    port: Port
     base_url: str = "http://127.0.0.1:{port}"
     host: str | None = None  # None: the engine's
     env: dict[str, str] = {}
@@ -94,35 +104,35 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     life: str | None = None
     # Whose sessions an instance measures: those it populated, or those of the next instance.
     reads: Literal["own", "other"] = "own"
-    file_header_bytes: int = 0  # what the tier writes before the KV bytes of each file
+    file_header_bytes: Natural = 0  # what the tier writes before the KV bytes of each file
     instances: tuple[str, ...] = ()  # of the plan's; empty: all of them
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much load one scenario puts on this site."""
 
-    arms: tuple[str, ...]
+    arms: Names
     other_arms: tuple[str, ...] = ()  # run too with `--arms all`
-    instances: tuple[str, ...]
-    concurrency: tuple[int, ...]  # of the machine: all instances together
-    prompt_tokens: int
-    output_tokens: int
-    flush_sessions: int
-    chunk_tokens: int
-    bytes_per_token: int
-    cpu_tier_bytes: int
+    instances: Names
+    concurrency: Levels  # of the machine: all instances together
+    prompt_tokens: Count
+    output_tokens: Count
+    flush_sessions: Natural
+    chunk_tokens: Count
+    bytes_per_token: Count
+    cpu_tier_bytes: Count
     vocab: tuple[int, int]
     model_name: str
-    sessions: int | None = None  # measured in a cell; None: one burst, as many as the level
-    levels: dict[str, tuple[int, ...]] = {}  # of arms that are not run at every level
-    ranks: int = 1  # files a chunk is spread over: one a tensor-parallel rank
+    sessions: Count | None = None  # measured in a cell; None: one burst, as many as the level
+    levels: dict[str, Levels] = {}  # of arms that are not run at every level
+    ranks: Count = 1  # files a chunk is spread over: one a tensor-parallel rank
     env: dict[str, str] = {}  # settings of the engine that this scenario changes
-    cell_estimate_s: float = 120.0  # for the ETA, until cells have been finished
-    start_estimate_s: float = 60.0  # engine start, populate and flush of one arm
-    blocks: int = 5
-    populate_concurrency: int = 1
+    cell_estimate_s: Estimate = 120.0  # for the ETA, until cells have been finished
+    start_estimate_s: Estimate = 60.0  # engine start, populate and flush of one arm
+    blocks: Count = 5
+    populate_concurrency: Count = 1
     endpoint: Literal["completions", "chat"] = "completions"
-    request_timeout_s: float = 1800.0
+    request_timeout_s: Seconds = 1800.0
     extra_config: dict[str, int | float | str | bool] = {}
 
 
@@ -259,6 +269,8 @@ def _check_names(site: Site, path: Path) -> None:
                 where=str(path),
                 next_step=f"use one of: {', '.join(sorted(known)) or 'none defined yet'}",
             )
+    for what, next_step in faults(site):
+        raise SiteError(what, where=str(path), next_step=next_step)
 
 
 def fill(words: tuple[str, ...], names: dict[str, str], *, where: str) -> list[str]:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import msgspec
 
+from r8.lab.site_numbers import (  # noqa: TC001 - msgspec reads the annotations
+    Count,
+    Names,
+    Natural,
+    Positive,
+)
+
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a shaped device models; every number of its runs is `modelled`."""
 
     device: str
-    bandwidth_bytes_per_s: int
-    latency_ns: int  # start value; calibration moves it until the ratio below is met
-    ceiling_reference: float  # published parallel bandwidth, GB/s: only ratios are modelled
-    time_scale: float  # modelled seconds per rehearsal second, for reading results
-    image_bytes: int
-    read_ahead_kib: int
-    max_sectors_kib: int
-    write_bandwidth_bytes_per_s: int | None = None  # None: writes are not slowed
-    serial_reference: float | None = None  # published serial bandwidth; None: nothing is turned
+    bandwidth_bytes_per_s: Count
+    latency_ns: Natural  # start value; calibration moves it until the ratio below is met
+    ceiling_reference: Positive  # published parallel bandwidth, GB/s: only ratios are modelled
+    time_scale: Positive  # modelled seconds per rehearsal second, for reading results
+    image_bytes: Count
+    read_ahead_kib: Natural
+    max_sectors_kib: Count
+    write_bandwidth_bytes_per_s: Count | None = None  # None: writes are not slowed
+    serial_reference: Positive | None = None  # published serial bandwidth; None: nothing is turned
     scenarios: tuple[str, ...] = ()  # that use this shape; empty: all
 
 
@@ -26,8 +33,8 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     model: dict[str, int]
     shapes: tuple[Shape, ...]
-    lmcache: tuple[str, ...]
-    memory_bytes: int  # needed free before start
+    lmcache: Names
+    memory_bytes: Natural  # needed free before start
     models: dict[str, dict[str, int]] = {}  # by scenario, where it is not `model`
 
     def shapes_of(self, scenario: str) -> list[Shape]:

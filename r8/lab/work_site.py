@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from r8.lab.site_numbers import (  # noqa: TC001 - msgspec reads the annotations
+    Bytes,
+    Count,
+    Estimate,
+    Levels,
+    Names,
+    Positive,
+    Seconds,
+)
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
@@ -43,19 +52,19 @@ class WorkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How much one work scenario moves on this site."""
 
     job: Literal["load", "switch", "checkpoint"]
-    arms: tuple[str, ...]
+    arms: Names
     other_arms: tuple[str, ...] = ()  # run too with `--arms all`
     arm: dict[str, WorkArm]
-    concurrency: tuple[int, ...]  # workers: loaders, switches, ranks
-    levels: dict[str, tuple[int, ...]] = {}  # of arms that are not run at every level
-    worker_bytes: int  # each worker moves so many, where files are made on the spot
-    shard_bytes: int  # largest file
+    concurrency: Levels  # workers: loaders, switches, ranks
+    levels: dict[str, Levels] = {}  # of arms that are not run at every level
+    worker_bytes: Bytes  # each worker moves so many, where files are made on the spot
+    shard_bytes: Bytes  # largest file
     accelerator: str = "cpu"  # torch device of a worker; {worker} is its number: `cuda:{worker}`
-    time_scale: float = 1.0  # modelled seconds per second here; 1 where nothing is modelled
-    blocks: int = 5
-    timeout_s: float = 1800.0  # of one phase
-    start_estimate_s: float = 20.0  # making files and starting workers
-    cell_estimate_s: float = 30.0
+    time_scale: Positive = 1.0  # modelled seconds per second here; 1 where nothing is modelled
+    blocks: Count = 5
+    timeout_s: Seconds = 1800.0  # of one phase
+    start_estimate_s: Estimate = 20.0  # making files and starting workers
+    cell_estimate_s: Estimate = 30.0
     # What a job takes beyond this: numbers with their unit in the name.
     settings: dict[str, float] = {}
 
