@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 RUNS_ROOT = CHECKOUT / "data" / "runs"
 REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
+STATES = {
+    True: "finished",
+    False: "recovered, not a measurement",
+    None: "damaged: run.json cannot be read",
+}
 
 
 def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -74,22 +80,25 @@ def _word(check: Check) -> str:
 def _status(args: argparse.Namespace) -> int:
     rows = [_place(path) for path in sorted(args.runs_root.glob("*/*")) if path.is_dir()]
     left = keeper.leftovers(args.runs_root / ".keeper")
-    begun = status.campaigns(args.runs_root)
+    begun, damaged = status.campaigns(args.runs_root)
     if args.json:
         found = {
             "campaigns": [status.facts(folder, matrix) for folder, matrix in begun],
             "runs": rows,
             "leftovers": [str(one) for one in left],
+            "damaged": [str(one) for one in damaged],
         }
         print(json.dumps(found, indent=1))
-        return 0
+        return EXIT_USAGE if damaged else 0
     for folder, matrix in begun:
         print(status.text(folder, matrix), end="\n\n")
     shown = table([list(one.values()) for one in rows], list(rows[0])) if rows else None
     print(shown or f"no runs under {args.runs_root}")
     for one in left:
         print(f"left behind: {one} -> r8 clean")
-    return 0
+    for error in damaged:
+        print(f"r8: {error}", file=sys.stderr)
+    return EXIT_USAGE if damaged else 0
 
 
 def _place(path: Path) -> dict[str, str]:
@@ -97,14 +106,21 @@ def _place(path: Path) -> dict[str, str]:
     if path.suffix in {".partial", ".finalising"}:
         state, then = "not finished", f"r8 recover {path}"
     elif (path / "MANIFEST.sha256").is_file():
-        complete = json.loads((path / "run.json").read_text())["complete"]
-        state = "finished" if complete else "recovered, not a measurement"
+        state = STATES[_complete(path)]
         then = f"r8 certificate {path}"
     elif path.suffix == LIFE_SUFFIX:
         state, then = "engines of a campaign, or what is left of them", "--resume removes it"
     else:
         state, then = "not a run directory", "-"
     return {"scenario": path.parent.name, "run": path.name, "state": state, "next": then}
+
+
+def _complete(path: Path) -> bool | None:
+    """Whether a sealed run ended by itself; None when its `run.json` does not tell."""
+    try:
+        return bool(json.loads((path / "run.json").read_text())["complete"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _clean(args: argparse.Namespace) -> int:

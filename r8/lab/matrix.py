@@ -97,7 +97,8 @@ def read_matrix(path: Path) -> Matrix:
 
 def has_matrix(folder: Path, wanted: str) -> bool:
     """Whether this scenario has a campaign of that id, or any when the `last` is wanted."""
-    return any(folder.glob(f"*{SUFFIX}" if wanted == LAST else f"{wanted}{SUFFIX}"))
+    names = [path.name for path in folder.glob(f"*{SUFFIX}")]
+    return bool(names) if wanted == LAST else f"{wanted}{SUFFIX}" in names
 
 
 def find_matrix(folder: Path, wanted: str) -> Matrix:

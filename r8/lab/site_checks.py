@@ -78,7 +78,7 @@ def _ports(site: Site) -> Iterator[Fault]:
             if plan.job == "load" and plan.arm[arm].tool == "engine":
                 at_once = site.instances[: max(levels_of(plan, arm))]
                 groups[f"works.{name}, arm {arm}"] = tuple(one.name for one in at_once)
-    told = set()
+    told: set[tuple[str, int]] = set()
     for where, names in groups.items():
         used = [(site.host_of(one), site.instance(one).port) for one in names]
         for host, port in set(_pairs_twice(used)) - told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from r8.console import table
+from r8.errors import SiteError
 from r8.lab.matrix import SUFFIX, cell_states, eta_s, read_matrix
 
 if TYPE_CHECKING:
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
 MARKS = {"done": "done", "running": "running", "broken": "BROKEN", "left": "-"}
 
 
-def campaigns(runs_root: Path) -> list[tuple[Path, Matrix]]:
-    """Every campaign's plan below a folder of runs, oldest first."""
-    found = [(path.parent, read_matrix(path)) for path in runs_root.glob(f"*/*{SUFFIX}")]
-    return sorted(found, key=lambda one: one[1].started_wall_ns)
+def campaigns(runs_root: Path) -> tuple[list[tuple[Path, Matrix]], list[SiteError]]:
+    """Every campaign's plan below a folder of runs, oldest first; what is none, by its error."""
+    found, damaged = [], []
+    for path in sorted(runs_root.glob(f"*/*{SUFFIX}")):
+        try:
+            found.append((path.parent, read_matrix(path)))
+        except SiteError as error:
+            damaged.append(error)
+    return sorted(found, key=lambda one: one[1].started_wall_ns), damaged
 
 
 def facts(folder: Path, matrix: Matrix) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def planned(config: pytest.Config, loaded: LoadedSite, scenario: str) -> list[Ro
         return arms
     if config.getoption("--resume"):
         found = list(_resumed(config, loaded, scenario))
-        return found or Unfit(reason=f"no campaign of {scenario} to resume by that name")
+        return found or Unfit(reason=_nothing_to_resume(config, scenario))
     return list(_begun(config, loaded, scenario, arms))
 
 
@@ -64,7 +64,7 @@ def _arms(config: pytest.Config, loaded: LoadedSite, scenario: str) -> tuple[str
         return (*plan.arms, *plan.other_arms)
     if not wanted:
         return plan.arms
-    arms, known = tuple(wanted.split(",")), arms_known(loaded.site, scenario)
+    arms, known = tuple(dict.fromkeys(wanted.split(","))), arms_known(loaded.site, scenario)
     unknown = [arm for arm in arms if arm not in known]
     if unknown:
         names = ", ".join(sorted(known))
@@ -106,5 +106,34 @@ def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterat
                 where=f"{loaded.path}, begun with {matrix.site}",
                 next_step="give the file it began with: a matrix on two sites is none",
             )
+        _require_same_plan(config, loaded, scenario, matrix)
         cells = cells_of(loaded.site, scenario, matrix.arms, matrix.blocks, matrix.seed)
         yield Round(loaded=loaded, matrix=matrix, places=cells)
+
+
+def _require_same_plan(
+    config: pytest.Config, loaded: LoadedSite, scenario: str, matrix: Matrix
+) -> None:
+    """What is resumed keeps the plan it began with: another one beside it would be passed over.
+
+    Raises:
+        SiteError: `--arms` or `--blocks` ask for another.
+
+    """
+    arms = _arms(config, loaded, scenario) if config.getoption("--arms") else matrix.arms
+    asked = config.getoption("--blocks") or matrix.blocks
+    if arms != matrix.arms or asked != matrix.blocks:
+        raise SiteError(
+            f"campaign {matrix.campaign_id} began with arms {','.join(matrix.arms)} "
+            f"and {matrix.blocks} blocks",
+            where="--resume with another --arms or --blocks",
+            next_step="leave both out to go on with it, or begin a new one without --resume",
+        )
+
+
+def _nothing_to_resume(config: pytest.Config, scenario: str) -> str:
+    folder, wanted = config.getoption("--runs-root") / scenario, config.getoption("--resume")
+    return (
+        f"no campaign of {scenario} to resume by the name {wanted} [{folder}] -> r8 status lists "
+        "them; give an id, or `last`"
+    )

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.errors import EvidenceError, SiteError
+from r8.cli import main
+from r8.errors import EXIT_USAGE, EvidenceError, SiteError
 from r8.finalise import recover
 from r8.journal import lock_directory
 from r8.lab.matrix import (
@@ -14,6 +15,7 @@ from r8.lab.matrix import (
     eta_s,
     find_matrix,
     finished_run,
+    has_matrix,
     mark_broken,
     matrix_path,
     next_run_id,
@@ -139,3 +141,46 @@ def test_recovering_by_hand_counts_as_broken_too(tmp_path: Path) -> None:
     partial = build_partial(tmp_path, spec)
     recover(partial)
     assert states(partial.parent)["b0-array-c8"] == "broken"
+
+
+def test_one_damaged_plan_hides_no_other_campaign(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_matrix(tmp_path / "r2-cold-recovery", matrix("r2-whole"))
+    for name, words in (("half", '{"format": 1, "campai'), ("list", "[]")):
+        matrix_path(tmp_path / "r2-cold-recovery", name).write_text(words)
+    assert main(["status", "--runs-root", str(tmp_path)]) == EXIT_USAGE
+    told = capsys.readouterr()
+    assert "r2-whole (r2-cold-recovery, site.toml): 3 left" in told.out
+    assert [
+        line.startswith("r8: the campaign's plan cannot") for line in told.err.splitlines()
+    ] == [
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("words", [None, "{}", '{"compl', "[]"])
+def test_a_run_whose_own_words_are_damaged_is_listed_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str | None
+) -> None:
+    run_at(tmp_path / "r1-model-load", "whole", complete=True)
+    run_at(tmp_path / "r1-model-load", "damaged", complete=True)
+    path = tmp_path / "r1-model-load" / "damaged" / "run.json"
+    path.unlink()
+    if words is not None:
+        path.write_text(words)
+    assert main(["status", "--runs-root", str(tmp_path)]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert any("damaged" in row and "run.json cannot be read" in row for row in rows)
+    assert any("whole" in row and "finished" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    "wanted", ["/a/path/to/r2-a.campaign.json", "*", "r2-[", "../r2-a", "r2-c"]
+)
+def test_what_is_no_id_of_a_campaign_is_none(tmp_path: Path, wanted: str) -> None:
+    write_matrix(tmp_path, matrix("r2-a"))
+    assert has_matrix(tmp_path, "r2-a")
+    assert has_matrix(tmp_path, "last")
+    assert not has_matrix(tmp_path, wanted)

@@ -91,3 +91,37 @@ def test_a_site_file_that_cannot_be_is_one_line_and_exit_four(
 def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
     with pytest.raises(EvidenceError, match="no cell was measured"):
         judge_all(Session(), "r1-parallel-read")
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "said"),
+    [
+        ("--blocks", "0", "'0' is no whole number of at least 1"),
+        ("--blocks", "-3", "'-3' is no whole number of at least 1"),
+        ("--rounds", "0", "'0' is no whole number of at least 1"),
+        ("--level", "x", "'x' is no whole number of at least 1"),
+        ("--order-seed", "-1", "'-1' is no whole number of at least 0"),
+        ("--resume", "", "give a campaign's id"),
+        ("--resume", "nonsense", "no campaign of r2-cold-recovery to resume by the name nonsense"),
+        ("--resume", "/x/r2-x.campaign.json", "r8 status lists them"),
+        ("--arms", "nothing", "no such arm of r2-cold-recovery: nothing; known: array"),
+    ],
+)
+def test_an_option_that_cannot_be_is_named_and_nothing_is_run(
+    tmp_path: Path, option: str, word: str, said: str
+) -> None:
+    scenario = "r8/scenarios/test_r2_cold_recovery.py"
+    ended = subprocess.run(
+        [
+            *[sys.executable, "-m", "pytest", "-q", scenario, "--dry-run"],
+            *[f"{option}={word}", f"--runs-root={tmp_path}"],
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 4, ended.stdout
+    assert said in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert "$ " not in ended.stdout

@@ -148,8 +148,9 @@ def _killed(home: Path) -> None:
         time.sleep(0.05)
 
 
-def _resume(home: Path, wanted: str = "last") -> list[Round]:
+def _resume(home: Path, wanted: str = "last", **more: object) -> list[Round]:
     options = {"--resume": wanted, "--arms": None, "--runs-root": home / "runs"}
+    options |= {f"--{name}": value for name, value in more.items()}
     config = cast("pytest.Config", SimpleNamespace(getoption=options.get))
     found = planned(config, load_site(home / "site.toml"), SCENARIO)
     assert isinstance(found, list), found
@@ -202,6 +203,22 @@ def test_a_campaign_is_not_resumed_on_another_site(tmp_path: Path) -> None:
     site.write_text(site.read_text().replace("worker_bytes = 5", "worker_bytes = 6"))
     with pytest.raises(SiteError, match="began with another site file"):
         _resume(tmp_path)
+
+
+@pytest.mark.parametrize("other", [{"arms": "two"}, {"arms": "one,two"}, {"blocks": 2}])
+def test_a_campaign_is_not_resumed_with_another_plan(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
+    loaded = load_site(_site(tmp_path))
+    matrix, cells = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8)
+    with (
+        Keeper(tmp_path / "keeper") as keeper,
+        open_work(loaded, matrix, cells, keeper, runs_root=tmp_path / "runs"),
+    ):
+        pass
+    assert _resume(tmp_path, arms="one", blocks=1)
+    with pytest.raises(SiteError, match="began with arms one and 1 blocks"):
+        _resume(tmp_path, **other)
 
 
 def test_what_broke_a_cell_stands_before_what_broke_in_taking_its_files_away(
