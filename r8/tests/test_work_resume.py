@@ -148,8 +148,8 @@ def _killed(home: Path) -> None:
         time.sleep(0.05)
 
 
-def _resume(home: Path, wanted: str = "last", **more: object) -> list[Round]:
-    options = {"--resume": wanted, "--arms": None, "--runs-root": home / "runs"}
+def _resume(home: Path, wanted: str = "last", **more: Any) -> list[Round]:
+    options: dict[str, Any] = {"--resume": wanted, "--arms": None, "--runs-root": home / "runs"}
     options |= {f"--{name}": value for name, value in more.items()}
     config = cast("pytest.Config", SimpleNamespace(getoption=options.get))
     found = planned(config, load_site(home / "site.toml"), SCENARIO)
@@ -206,9 +206,7 @@ def test_a_campaign_is_not_resumed_on_another_site(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [{"arms": "two"}, {"arms": "one,two"}, {"blocks": 2}])
-def test_a_campaign_is_not_resumed_with_another_plan(
-    tmp_path: Path, other: dict[str, object]
-) -> None:
+def test_a_campaign_is_not_resumed_with_another_plan(tmp_path: Path, other: dict[str, Any]) -> None:
     loaded = load_site(_site(tmp_path))
     matrix, cells = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8)
     with (
