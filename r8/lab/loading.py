@@ -46,8 +46,14 @@ def make_models(stage: WorkStage) -> Files:
             model_files.make_model(
                 directory, plan.worker_bytes, plan.shard_bytes, stage.recording.run.seed
             )
-    files, size = model_files.size_of(list(models.values()))
-    return Files(files=files, total_bytes=size, made=made)
+    directories = list(models.values())
+    if made:
+        files, size = model_files.size_of(directories)
+        return Files(files=files, total_bytes=size, made=True)
+    # A directory of the site may hold more models than workers, and more in each than weights.
+    files, size = model_files.weights_of(directories)
+    around = model_files.size_of([stage.path])
+    return Files(files=files, total_bytes=size, made=False, around=around)
 
 
 def loaders(stage: WorkStage) -> list[WorkerSpec]:

@@ -11,7 +11,7 @@ from r8.journal import sync_directory
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 SUFFIX = ".safetensors"
@@ -58,6 +58,17 @@ def _write_shard(path: Path, noise: bytes, size: int, number: int) -> None:
     save_file(tensors, path)
 
 
+def model_directories(root: Path) -> list[Path]:
+    """Directories right below one that hold weights themselves: links lead to another device."""
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if _weights(path))
+
+
+def _weights(directory: Path) -> list[Path]:
+    return [path for path in directory.glob(f"*{SUFFIX}") if not path.is_symlink()]
+
+
 def found_models(root: Path, workers: int) -> list[Path]:
     """Model directories below a directory of the site, one for each worker, by name.
 
@@ -65,30 +76,32 @@ def found_models(root: Path, workers: int) -> list[Path]:
         SiteError: fewer than workers: two that read one model would read it once.
 
     """
-    found = sorted(path for path in root.iterdir() if any(path.glob(f"*{SUFFIX}")))
+    found = model_directories(root)
     if len(found) < workers:
         raise SiteError(
             f"{len(found)} model directories for {workers} workers",
             where=str(root),
-            next_step=f"give each worker a directory of {SUFFIX} files of its own below it, "
-            "or leave files_dir out: models are then made on the spot",
+            next_step=f"give each worker a directory of {SUFFIX} files of its own below it (no "
+            "links), or leave files_dir out: models are then made on the spot",
         )
     return found[:workers]
 
 
 def size_of(directories: Sequence[Path]) -> tuple[int, int]:
     """Number and bytes of all regular files below these directories."""
-    sizes = [
-        path.lstat().st_size
+    return _sizes(
+        path
         for directory in directories
         for path in directory.rglob("*")
         if path.is_file() and not path.is_symlink()
-    ]
-    return len(sizes), sum(sizes)
-
-
-def shard_bytes_of(directories: Sequence[Path]) -> int:
-    """Bytes of the weight files alone: what a loader must read."""
-    return sum(
-        path.stat().st_size for directory in directories for path in directory.glob(f"*{SUFFIX}")
     )
+
+
+def weights_of(directories: Sequence[Path]) -> tuple[int, int]:
+    """Number and bytes of the weight files alone: what a loader must read."""
+    return _sizes(path for directory in directories for path in _weights(directory))
+
+
+def _sizes(paths: Iterable[Path]) -> tuple[int, int]:
+    sizes = [path.lstat().st_size for path in paths]
+    return len(sizes), sum(sizes)

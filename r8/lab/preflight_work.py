@@ -9,7 +9,7 @@ from r8.lab import commands
 from r8.lab.check import Check
 from r8.lab.engine_loading import engine_fault, is_engine
 from r8.lab.hosts import engine_words
-from r8.lab.model_files import SUFFIX
+from r8.lab.model_files import SUFFIX, model_directories
 from r8.lab.plan import levels_of
 from r8.lab.preflight_plan import SECONDS_PER_MINUTE
 from r8.lab.preflight_site import place_checks
@@ -108,11 +108,11 @@ def _tools(site: Site) -> Check:
 
 def _files(name: str, arm: WorkArm, workers: int) -> Check:
     root = Path(arm.files_dir or "")
-    found = [path for path in root.glob("*") if any(path.glob(f"*{SUFFIX}"))]
+    found = model_directories(root)
     ok = len(found) >= workers
     return Check(
         name=f"models of {name}",
         ok=ok,
         saw=f"{len(found)} directories with {SUFFIX} files below {root}, {workers} workers",
-        next_step="" if ok else "give each worker a model directory of its own there",
+        next_step="" if ok else "give each worker a model directory of its own there, no links",
     )

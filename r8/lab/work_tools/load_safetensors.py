@@ -96,6 +96,16 @@ def _carry_out(order: dict[str, Any], device: str) -> dict[str, Any]:
     return row
 
 
+def _let_go(device: str) -> None:
+    """Give an accelerator back what was loaded on it: its allocator keeps what was freed.
+
+    Loaders that follow one another on one device would fill it with models nobody has any more.
+    """
+    kind = torch.device(device).type
+    if kind != "cpu":
+        getattr(torch, kind).empty_cache()
+
+
 def _answer(order: dict[str, Any], device: str) -> dict[str, Any]:
     try:
         return _carry_out(order, device)
@@ -123,7 +133,9 @@ def main() -> int:
     _say(given.answers, {"ready": True, "pid": os.getpid(), **facts})
     for line in sys.stdin:
         order = json.loads(line)
-        _say(given.answers, {"order": order["order"], **_answer(order, given.device)})
+        answer = _answer(order, given.device)
+        _let_go(given.device)
+        _say(given.answers, {"order": order["order"], **answer})
     return 0
 
 
