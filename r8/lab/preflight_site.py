@@ -18,6 +18,7 @@ from r8.units import s_from_ns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from r8.lab.commands import CommandResult
     from r8.lab.site import Device, Host, Plan, Site
     from r8.lab.work_site import WorkPlan
 
@@ -49,7 +50,7 @@ def place_checks(site: Site, device: Device, pool: int, plan: Plan | WorkPlan) -
         yield Check(
             name=f"device {device.name}",
             ok=False,
-            saw=f"{device.kv_dir} is not a directory on {host.name}",
+            saw=f"{device.kv_dir} is not a directory on {host.name}{_said(done)}",
             next_step="mount it, or mend kv_dir of that device",
         )
         return
@@ -66,6 +67,11 @@ def place_checks(site: Site, device: Device, pool: int, plan: Plan | WorkPlan) -
     yield from _fio(site, plan, device.name)
     yield _lies_on(host, device)
     yield _drop(host)
+
+
+def _said(done: CommandResult) -> str:
+    """What a question's transport complained of; a plain no has no words."""
+    return f" ({done.error})" if done.error else ""
 
 
 def _room(host: Host, device: Device, pool: int) -> Check:
@@ -205,12 +211,12 @@ def engine_checks(site: Site) -> Iterator[Check]:
     yield _accelerators(site)
     model = site.vars.get("model_dir")
     if model is not None:
-        there = commands.run(engine_words(site, ["test", "-d", model])).ok
+        there = commands.run(engine_words(site, ["test", "-d", model]))
         yield Check(
             name="model",
-            ok=there,
-            saw=f"{model} {'is there' if there else 'is not a directory'}",
-            next_step="" if there else "mend vars.model_dir",
+            ok=there.ok,
+            saw=f"{model} {'is there' if there.ok else f'is not a directory{_said(there)}'}",
+            next_step="" if there.ok else "mend vars.model_dir",
         )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.lab import commands
+from r8.lab import checkpointing, commands
 from r8.lab.check import Check
 from r8.lab.engine_loading import engine_fault, is_engine
 from r8.lab.hosts import engine_words
 from r8.lab.model_files import SUFFIX, model_directories
 from r8.lab.plan import levels_of
 from r8.lab.preflight_plan import SECONDS_PER_MINUTE
-from r8.lab.preflight_site import place_checks
+from r8.lab.preflight_site import POOL_HEADROOM, place_checks
 from r8.lab.site import fill
 
 if TYPE_CHECKING:
@@ -29,18 +29,35 @@ IMPORTS = "import torch, safetensors"
 
 def work_checks(site: Site, plan: WorkPlan) -> Iterator[Check]:
     """Everything but the run directory, which is every scenario's."""
-    yield _duration(plan)
+    yield _duration(site, plan)
     yield from _here(site, plan)
     yield from _engines(site, plan)
     if site.rehearsal is not None:
         return  # the rehearsal builds its own devices and environment
     yield _tools(site)
-    for name in dict.fromkeys((*plan.arms, *plan.other_arms)):
-        arm = plan.arm[name]
-        pool = 0 if arm.files_dir is not None else max(plan.concurrency) * plan.worker_bytes
-        yield from place_checks(site, site.device(arm.device), pool, plan)
-        if arm.files_dir is not None:
-            yield _files(name, arm, max(plan.concurrency))
+    names = tuple(dict.fromkeys((*plan.arms, *plan.other_arms)))
+    for device in dict.fromkeys(plan.arm[name].device for name in names):
+        here = [name for name in names if plan.arm[name].device == device]
+        pool = max(pool_bytes(plan, name) for name in here)
+        yield from place_checks(site, site.device(device), round(pool * POOL_HEADROOM), plan)
+    for name in names:
+        if plan.arm[name].files_dir is not None:
+            yield _files(name, plan.arm[name], max(levels_of(plan, name)))
+
+
+def pool_bytes(plan: WorkPlan, name: str) -> int:
+    """Bytes one cell of an arm puts on its device; what the site names is there already."""
+    arm, workers = plan.arm[name], max(levels_of(plan, name))
+    if arm.files_dir is not None:
+        return 0
+    if plan.job != "checkpoint":
+        return workers * plan.worker_bytes
+    settings = plan.settings | arm.settings
+    earlier = workers * int(settings.get("tensor_bytes", checkpointing.TENSOR_BYTES))
+    snapshots = workers if arm.tool == checkpointing.FULL_EACH else 1
+    ceiling = int(settings.get("ceiling_bytes", checkpointing.CEILING_BYTES))
+    # What fio writes is removed before the ranks write.
+    return earlier + max(snapshots * plan.worker_bytes, ceiling // checkpointing.CEILING_READINGS)
 
 
 def memory_needed(rehearsal: Rehearsal, site: Site, scenario: str) -> int:
@@ -52,15 +69,17 @@ def memory_needed(rehearsal: Rehearsal, site: Site, scenario: str) -> int:
     return images + loaded + max(plan.concurrency) * WORKER_BYTES
 
 
-def _duration(plan: WorkPlan) -> Check:
+def _duration(site: Site, plan: WorkPlan) -> Check:
     cells = sum(len(plan.levels.get(arm, plan.concurrency)) for arm in plan.arms)
     seconds = plan.blocks * cells * (plan.start_estimate_s + plan.cell_estimate_s)
-    return Check(
-        name="duration",
-        ok=True,
-        saw=f"{plan.blocks} blocks of {cells} cells: about {seconds / SECONDS_PER_MINUTE:.0f} min "
-        "by the site's estimates",
-    )
+    saw = f"{plan.blocks} blocks of {cells} cells: about {seconds / SECONDS_PER_MINUTE:.0f} min "
+    saw += "by the site's estimates"
+    # A job that writes takes its own ceiling, inside its cells.
+    if site.rehearsal is None and plan.job != "checkpoint":
+        devices = {site.device(plan.arm[arm].device) for arm in plan.arms}
+        fio_s = plan.blocks * sum(one.fio.longest_s for one in devices if one.fio.read_bytes != 0)
+        saw += f", and at most {fio_s / SECONDS_PER_MINUTE:.0f} min of fio" if fio_s else ""
+    return Check(name="duration", ok=True, saw=saw)
 
 
 def _here(site: Site, plan: WorkPlan) -> Iterator[Check]:

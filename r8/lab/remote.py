@@ -14,10 +14,12 @@ import json
 import os
 import subprocess
 import tarfile
+import tempfile
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
 from r8.lab.hosts import through
@@ -76,19 +78,30 @@ def install(host: Host) -> None:
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for path in sorted((CHECKOUT / "probes").glob("*.py")):
             tar.add(path, arcname=f"probes/{path.name}")
-    done = subprocess.run(
-        install_argv(host),
-        input=archive.getvalue(),
-        capture_output=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            install_argv(host),
+            input=archive.getvalue(),
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unreachable(host, str(error)) from error
     if done.returncode:
         raise InstrumentError(
             f"the probes cannot be copied: {done.stderr.decode(errors='replace').strip()[-200:]}",
             where=f"host {host.name}",
             next_step="give hosts.instruments_dir a directory this user may write on that host",
         )
+
+
+def _unreachable(host: Host, why: str) -> InstrumentError:
+    return InstrumentError(
+        f"the host's Python did not answer: {why}",
+        where=f"host {host.name}",
+        next_step="mend hosts.exec_prefix and hosts.python in the site file",
+    )
 
 
 def clock_argv(host: Host) -> list[str]:
@@ -103,17 +116,11 @@ def clock_offset(host: Host, pings: int = PINGS) -> ClockOffset:
         InstrumentError: the host's Python does not answer.
 
     """
-    argv = clock_argv(host)
-    best: ClockOffset | None = None
-    with subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        for _ in range(pings):
-            found = _ping(process, host.name)
-            if best is None or found.way_ns < best.way_ns:
-                best = found
-        if process.stdin is not None:
-            process.stdin.close()
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            best = _best_ping(host, pings, complaints)
+        except OSError as error:
+            raise _unreachable(host, str(error)) from error
     if best is None:
         raise InstrumentError("no ping was asked for", where=host.name, next_step="give pings >= 1")
     return ClockOffset(
@@ -121,7 +128,29 @@ def clock_offset(host: Host, pings: int = PINGS) -> ClockOffset:
     )
 
 
-def _ping(process: subprocess.Popen[str], host: str) -> ClockOffset:
+def _best_ping(host: Host, pings: int, complaints: IO[bytes]) -> ClockOffset | None:
+    """The answer with the shortest way; a host that says nothing is given up."""
+    found: list[ClockOffset] = []
+    with subprocess.Popen(
+        clock_argv(host),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=complaints,
+        text=True,
+    ) as process:
+        patience = threading.Timer(TIMEOUT_S, process.kill)
+        patience.start()
+        try:
+            found += [_ping(process, host, complaints) for _ in range(pings)]
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
+            process.wait()
+            patience.cancel()
+    return min(found, key=lambda one: one.way_ns, default=None)
+
+
+def _ping(process: subprocess.Popen[str], host: Host, complaints: IO[bytes]) -> ClockOffset:
     began_ns, began_wall_ns = time.monotonic_ns(), time.time_ns()
     answer = ""
     with contextlib.suppress(OSError):
@@ -132,15 +161,13 @@ def _ping(process: subprocess.Popen[str], host: str) -> ClockOffset:
     way_ns = time.monotonic_ns() - began_ns
     words = answer.split()
     if len(words) != 2 or not all(word.isdigit() for word in words):  # noqa: PLR2004 - two clocks
-        raise InstrumentError(
-            f"the host's Python did not answer: {answer.strip()!r}",
-            where=f"host {host}",
-            next_step="mend hosts.exec_prefix and hosts.python in the site file",
-        )
+        complaints.seek(0)
+        said = answer.strip() or " ".join(complaints.read().decode(errors="replace").split())
+        raise _unreachable(host, said[-200:] or "not a word")
     mono_ns, wall_ns = map(int, words)
     middle = way_ns // 2
     return ClockOffset(
-        host=host,
+        host=host.name,
         mono_ns=mono_ns - (began_ns + middle),
         wall_ns=wall_ns - (began_wall_ns + middle),
         way_ns=way_ns,

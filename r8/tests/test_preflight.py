@@ -10,9 +10,12 @@ import pytest
 
 from r8.errors import SiteError
 from r8.lab.preflight import preflight, require_ready
+from r8.lab.preflight_site import device_checks
+from r8.lab.preflight_work import pool_bytes, work_checks
 from r8.lab.site import Device, Engine, Host, LoadedSite, load_site
 
-REHEARSAL = Path(__file__).resolve().parents[2] / "data" / "sites" / "rehearsal.toml"
+SITES = Path(__file__).resolve().parents[2] / "data" / "sites"
+REHEARSAL = SITES / "rehearsal.toml"
 SCENARIO = "r1-parallel-read"
 
 
@@ -120,3 +123,51 @@ def test_dropping_caches_without_the_right_is_seen(
     assert "drop caches" in _failed(loaded, tmp_path)
     sudo = Host(name="local", drop_caches=("sudo", "-n", "drop"))
     assert "drop caches" not in _failed(_changed(loaded, hosts=(sudo,)), tmp_path)
+
+
+def test_a_device_whose_host_is_not_reached_says_why() -> None:
+    site = load_site(SITES / "nvidia.toml").site
+    away = ("sh", "-c", "echo 'ssh: Could not resolve hostname' >&2; exit 255")
+    host = msgspec.structs.replace(site.hosts[0], exec_prefix=away)
+    site = msgspec.structs.replace(site, hosts=(host,))
+    plan = site.scenarios["r2-cold-recovery"]
+    (found,) = device_checks(site, site.device("array"), plan)
+    assert "is not a directory on node0 (ssh: Could not resolve hostname)" in found.saw
+
+
+def test_a_work_scenario_asks_each_device_once_for_room_for_its_largest_cell(
+    tmp_path: Path,
+) -> None:
+    loaded = load_site(SITES / "mi308x-r1-checkpoint.toml")
+    plan = loaded.site.works["r1-checkpoint"]
+    snapshot, tensor = 65_600_000_000, 536_870_912
+    assert pool_bytes(plan, "array-full-each") == 8 * snapshot + 8 * tensor
+    assert pool_bytes(plan, "array-sharded") == snapshot + 8 * tensor
+    array, local = loaded.site.devices
+    site = _changed(loaded, devices=(msgspec.structs.replace(array, kv_dir=str(tmp_path)), local))
+    found = list(work_checks(site.site, plan))
+    pool = next(one for one in found if one.name == "pool on array")
+    assert pool.saw.endswith(f"the pool needs {round(1.1 * (8 * snapshot + 8 * tensor))}")
+    names = [one.name for one in found]
+    assert [names.count(f"device {name}") for name in ("array", "local")] == [1, 1]
+
+
+def test_an_arm_with_fewer_workers_needs_fewer_models(tmp_path: Path) -> None:
+    site = load_site(SITES / "mi308x-r1-models.toml").site
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "a.safetensors").write_bytes(b"w")
+    plan = site.works["r1-model-load"]
+    arms = {
+        name: msgspec.structs.replace(one, files_dir=str(tmp_path))
+        for name, one in plan.arm.items()
+    }
+    plan = msgspec.structs.replace(plan, arm=arms, levels={"array-engine": (1,)})
+    found = {one.name: one.ok for one in work_checks(site, plan)}
+    assert found["models of array-engine"]
+    assert not found["models of array"]
+
+
+def test_fio_before_every_block_counts_into_the_duration_of_loading_too() -> None:
+    site = load_site(SITES / "mi308x-r1-models.toml").site
+    first = next(work_checks(site, site.works["r1-model-load"]))
+    assert first.saw.endswith("about 120 min by the site's estimates, and at most 23 min of fio")

@@ -51,6 +51,30 @@ def test_a_host_that_does_not_answer_is_named() -> None:
         clock_offset(Host(name="gone", exec_prefix=("false",)))
 
 
+@pytest.mark.parametrize(
+    ("prefix", "said"),
+    [
+        (("sh", "-c", "echo 'Could not resolve hostname node9' >&2; exit 255"), "resolve hostname"),
+        (("/no/such/transport",), "No such file"),
+        (("echo", "Welcome"), "Welcome"),
+    ],
+)
+def test_what_the_transport_complains_of_is_told(prefix: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InstrumentError, match=f"did not answer: .*{said}"):
+        clock_offset(Host(name="gone", exec_prefix=prefix))
+
+
+def test_a_transport_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "TIMEOUT_S", 0.3)
+    deaf = Host(name="deaf", exec_prefix=("sh", "-c", "exec sleep 30"))
+    began = time.monotonic()
+    with pytest.raises(InstrumentError, match="did not answer"):
+        clock_offset(deaf)
+    with pytest.raises(InstrumentError, match="did not answer"):
+        remote.install(deaf)
+    assert time.monotonic() - began < 15
+
+
 def test_rows_are_moved_by_the_offset_and_words_of_the_instrument_are_left_out() -> None:
     offset = ClockOffset(host="node1", mono_ns=1000, wall_ns=-500, way_ns=10, n=1)
     lines = ["probes: a warning", json.dumps({"mono_ns": 5000, "wall_ns": 7000, "value": 3})]
