@@ -6,25 +6,23 @@ device behind a mount) stands there in capitals.
 
 from __future__ import annotations
 
-import shlex
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.lab import clients, controls, engine, instruments, provenance, remote
 from r8.lab.campaign import make_setting
-from r8.lab.device_calibration import fio_words
+from r8.lab.dry_run_lines import HERE, calibration, line
 from r8.lab.ground import imagined
 from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
 from r8.lab.phases import FLUSH_AGAIN
 from r8.lab.plan import check_lives, control_place, plan_for
-from r8.lab.rehearsal.readers import CEILING, SERIAL
 from r8.lab.trees import Trees
 from r8.lab.work_dry_run import work_dry_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from r8.lab.ground import Ground
     from r8.lab.hosts import KvDirectory
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from r8.lab.plan import Place
     from r8.lab.site import LoadedSite
 
-HERE = "here"
 ROOT_PID = 1
 
 
@@ -42,22 +39,22 @@ def dry_run(
 ) -> Iterator[str]:
     """Lines to print: comments, and `host$ command`."""
     if matrix.scenario in loaded.site.works:
-        yield from work_dry_run(loaded, matrix, places)
+        yield from work_dry_run(loaded, matrix, places, runs_root)
         return
     check_lives(matrix.arms, loaded.site.arms, str(loaded.path))
     ground = imagined(loaded.site)
     yield f"# campaign {matrix.campaign_id}: {matrix.blocks} blocks, {len(places)} cells, "
     yield f"# site {loaded.site.name} ({loaded.path}), seed {matrix.seed}; nothing is run"
     yield from _hosts(ground)
-    measured: set[tuple[str, int]] = set()
+    plan, measured = loaded.site.scenarios[matrix.scenario], set[tuple[str, int]]()
     for _, group in groupby(places, key=lambda place: (place.block, place.life)):
         life = list(group)
         device = loaded.site.arms[life[0].arm].device
         if (device, life[0].block) not in measured:
             measured.add((device, life[0].block))
-            yield from _calibration(ground, matrix, device, life[0].block)
+            yield from calibration(ground, plan, device, life[0].block)
         block = [one for one in places if one.block == life[0].block]
-        last = control_place(block, loaded.site.arms, loaded.site.scenarios[matrix.scenario])
+        last = control_place(block, loaded.site.arms, plan)
         yield from _life(ground, matrix, life, runs_root / matrix.scenario, last)
     yield ""
     yield "# at the end every LMCache tree is brought back into the state it was found in"
@@ -69,30 +66,8 @@ def _hosts(ground: Ground) -> Iterator[str]:
         if host.exec_prefix:
             yield ""
             yield f"# host {host.name}: the probes are copied there, clocks are compared"
-            yield _line(HERE, remote.install_argv(host), "< probes.tar")
-            yield _line(HERE, remote.clock_argv(host))
-
-
-def _calibration(ground: Ground, matrix: Matrix, device: str, block: int) -> Iterator[str]:
-    """What a device gives by itself, once before each block."""
-    site = ground.site
-    yield ""
-    if site.rehearsal is not None:
-        yield f"# block {block}: the shaped device {device} is read by itself; first: turned"
-        return
-    words = fio_words(site, site.scenarios[matrix.scenario], device, "TOKEN")
-    if words is None:
-        yield f"# block {block}: device {device} is not measured by itself (fio.read_bytes = 0)"
-        return
-    yield f"# block {block}: what {device} gives by itself, at most {words.device.fio.longest_s} s"
-    host = words.host.name if words.host.exec_prefix else HERE
-    yield _line(host, words.folder.words("make"))
-    for kind in (CEILING, SERIAL):
-        yield _line(host, words.words(kind, write=True))
-    for kind in (CEILING, SERIAL):
-        yield _line(host, ground.drops[device])
-        yield _line(host, words.words(kind, write=False))
-    yield _line(host, words.folder.words("remove"))
+            yield line(HERE, remote.install_argv(host), "< probes.tar")
+            yield line(HERE, remote.clock_argv(host))
 
 
 def _life(
@@ -116,7 +91,7 @@ def _life(
     yield f"# block {first.block}, place {first.order}: {names} on one engine start"
     yield from _trees(ground, matrix, setting)
     if setting.kv is not None:
-        yield _line(HERE, setting.kv.words("make"))
+        yield line(HERE, setting.kv.words("make"))
     for instance in setting.instances():
         yield _start(setting, instance.name)
     for instance in setting.instances():
@@ -131,11 +106,11 @@ def _life(
             yield from _controls(setting, cell_partial)
     for instance in reversed(setting.instances()):
         if engine_is_remote(site, instance.host):
-            yield _line(HERE, engine.stop_argv(site, instance))
+            yield line(HERE, engine.stop_argv(site, instance))
         else:
             yield f"# engine {instance.name}: SIGTERM to the process started above, and its tree"
     if setting.kv is not None:
-        yield _line(HERE, setting.kv.words("remove"))
+        yield line(HERE, setting.kv.words("remove"))
 
 
 def _before_cells(setting: Setting, *, controlled: bool) -> list[str]:
@@ -151,9 +126,9 @@ def _trees(ground: Ground, matrix: Matrix, setting: Setting) -> Iterator[str]:
         for target in Trees(ground=ground, instances=plan.instances).targets(setting.env):
             words = [f"{key}={value}" for key, value in sorted(target.env.items())]
             argv = ["env", *words, *target.command] if words else list(target.command)
-            yield _line(HERE, [*argv, "-"], "< patch agent: status")
-            yield _line(HERE, [*argv, "-"], f"< patch agent: {verb}, by exact digest")
-    yield _line(HERE, provenance.versions_argv(ground, setting.env))
+            yield line(HERE, [*argv, "-"], "< patch agent: status")
+            yield line(HERE, [*argv, "-"], f"< patch agent: {verb}, by exact digest")
+    yield line(HERE, provenance.versions_argv(ground, setting.env))
 
 
 def _start(setting: Setting, name: str) -> str:
@@ -163,7 +138,7 @@ def _start(setting: Setting, name: str) -> str:
     argv = engine.engine_argv(site, instance, env, command)
     if not engine_is_remote(site, instance.host):
         argv = ["env", *(f"{key}={value}" for key, value in sorted(env.items())), *argv]
-    return _line(site.host_of(name), argv, "&")
+    return line(site.host_of(name), argv, "&")
 
 
 def _ready(setting: Setting, name: str) -> Iterator[str]:
@@ -172,11 +147,11 @@ def _ready(setting: Setting, name: str) -> Iterator[str]:
     instance = site.instance(name)
     yield f"# until {engine.base_url_of(instance)}{site.engine.ready_path} says 200"
     if asked := engine.root_pid_argv(site, name, setting.names_of(instance)):
-        yield _line(site.host_of(name), asked)
+        yield line(site.host_of(name), asked)
 
 
 def _client(phase: str, partial: Path) -> str:
-    return _line(HERE, clients.client_argv(partial / "raw" / f"plan-{phase}.json", partial))
+    return line(HERE, clients.client_argv(partial / "raw" / f"plan-{phase}.json", partial))
 
 
 def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
@@ -193,15 +168,15 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
             "nics": list(setting.site.device(setting.arm.device).nics),
         }
         if watched.host.exec_prefix:
-            yield _line(watched.host.name, instruments.remote_probes_argv(watched.host, plan), "&")
+            yield line(watched.host.name, instruments.remote_probes_argv(watched.host, plan), "&")
         else:
-            yield _line(HERE, instruments.probes_argv(partial), "&")
+            yield line(HERE, instruments.probes_argv(partial), "&")
     kv = setting.kv
     if kv is not None:
-        yield _line(HERE, kv.words("look"), "until whole and quiet")
-        yield _line(HERE, kv.words("sync"))
+        yield line(HERE, kv.words("look"), "until whole and quiet")
+        yield line(HERE, kv.words("sync"))
     for command in setting.drop_commands:
-        yield _line(HERE, command)
+        yield line(HERE, command)
     yield from _residency(kv, "after_drop", partial)
     for phase in ("rewarm", "measure"):
         yield _client(phase, partial)
@@ -218,18 +193,14 @@ def _controls(setting: Setting, partial: Path) -> Iterator[str]:
     yield "# the negative controls of the block, on sessions of their own"
     yield _client(f"control-{controls.RANDOM_PROMPT}", partial)
     for command in setting.drop_commands:
-        yield _line(HERE, command)
-    yield _line(HERE, kv.words("read in", "STORED_SINCE", "STORED_UNTIL"))
+        yield line(HERE, command)
+    yield line(HERE, kv.words("read in", "STORED_SINCE", "STORED_UNTIL"))
     yield from _residency(kv, controls.WARM_READ, partial)
     yield _client(f"control-{controls.WARM_READ}", partial)
 
 
 def _residency(kv: KvDirectory | None, moment: str, partial: Path) -> Iterator[str]:
     if kv is not None:
-        yield _line(
+        yield line(
             kv.host.name, instruments.residency_argv(Path(kv.path), moment, partial, kv.host)
         )
-
-
-def _line(host: str, argv: Iterable[str], tail: str = "") -> str:
-    return f"{host}$ {shlex.join(argv)} {tail}".rstrip()

@@ -22,6 +22,7 @@ from r8.lab.work_stage import act
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from r8.lab.ground import Ground
     from r8.lab.site import Instance, Site
     from r8.lab.work_site import WorkArm
     from r8.lab.work_stage import WorkStage
@@ -141,15 +142,13 @@ def order(
     stage: WorkStage, worker: str, path: Path, phase: str, instance: Instance, **more: Any
 ) -> dict[str, Any]:
     """What one worker is told to start, and where its log goes; `more` goes along as it is."""
-    engine, names = stage.ground.site.engine, _names(stage, path, instance)
-    env = engine.env | stage.arm.env | instance.env
-    filled = {key: fill_one(word, names, where=f"env {key}") for key, word in env.items()}
+    engine = stage.ground.site.engine
+    env, argv = start_words(stage.ground, stage.arm, path, instance)
     return {
         "do": "start",
         "path": str(path),
-        "argv": fill(engine.command, names, where="engine.command"),
-        # No KV tier: what is read is the model.
-        "env": {key: word for key, word in filled.items() if not key.startswith("LMCACHE_")},
+        "argv": argv,
+        "env": env,
         "url": instance.base_url.format(port=instance.port),
         "ready_path": engine.ready_path,
         "log": str(stage.recording.raw(log_name(worker, phase))),
@@ -164,6 +163,15 @@ def log_name(worker: str, phase: str) -> str:
     return f"server-{worker}.log" if phase == "measure" else f"engine-{worker}-{phase}.log"
 
 
-def _names(stage: WorkStage, path: Path, instance: Instance) -> dict[str, str]:
+def start_words(
+    ground: Ground, arm: WorkArm, path: Path, instance: Instance
+) -> tuple[dict[str, str], list[str]]:
+    """What is added to an engine's environment, and its command, for one model on one instance."""
+    engine = ground.site.engine
     own = {"port": str(instance.port), "instance": instance.name, "kv_dir": ""}
-    return stage.ground.names(stage.arm) | instance.vars | own | {"model_dir": str(path)}
+    names = ground.names(arm) | instance.vars | own | {"model_dir": str(path)}
+    env = engine.env | arm.env | instance.env
+    filled = {key: fill_one(word, names, where=f"env {key}") for key, word in env.items()}
+    # No KV tier: what is read is the model.
+    env = {key: word for key, word in filled.items() if not key.startswith("LMCACHE_")}
+    return env, fill(engine.command, names, where="engine.command")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "write_ceiling"
+FILE = "write-ceiling.bin"
 BLOCK_BYTES = BYTES_PER_MIB
 QUEUE_DEPTH = 32
 # fio is given so long; a device slower than its bytes over this is a broken one.
@@ -54,7 +55,7 @@ def measure(folder: Path, device: str, nbytes: int) -> dict[str, Any]:
         SiteError: there is no fio, or it failed.
 
     """
-    path = folder / "write-ceiling.bin"
+    path = folder / FILE
     try:
         done = commands.run(fio_argv(path, nbytes), timeout_s=TIMEOUT_S)
         written, elapsed_ns = read_answer(done.output) if done.ok else (0, 0)

@@ -87,3 +87,58 @@ def test_each_engine_of_a_container_is_asked_for_its_own_pid(tmp_path: Path) -> 
         script = shlex.split(line.partition("$ ")[2])[2]
         assert script.startswith("docker top vllm -eo pid,args | awk ")
         assert f"--port {port}( |$)/{{print $1; exit}}" in script
+
+
+def work_lines(site: str, scenario: str, arm: str, tmp_path: Path) -> list[str]:
+    """What one arm of a work scenario prints, one block."""
+    loaded = load_site(SITES / f"{site}.toml")
+    matrix, cells = plan_campaign(loaded, scenario, (arm,), blocks=1, seed=8)
+    return list(dry_run(loaded, matrix, cells, tmp_path))
+
+
+def place_of(lines: list[str], words: str) -> int:
+    """Where the first line with these words stands."""
+    return next(number for number, line in enumerate(lines) if words in line)
+
+
+def test_workers_are_printed_as_they_are_started_between_fio_and_the_drop(tmp_path: Path) -> None:
+    lines = work_lines("mi308x-r1-models", "r1-model-load", "array", tmp_path)
+    workers = [shlex.split(line.partition("$ ")[2]) for line in lines if " --device cuda:" in line]
+    assert [words[3] for words in workers] == [f"cuda:{number}" for number in range(8)]
+    assert all(Path(words[1]).is_file() and words[4] == "--answers" for words in workers)
+    order = ["fio --name=ceiling", "--device cuda:0", "probes record", "sync -f", "drop_caches"]
+    order += ["--moment after_drop", "--moment after_measure"]
+    found = [
+        place_of(lines[place_of(lines, "# cell") if number else 0 :], words)
+        for number, words in enumerate(order)
+    ]
+    assert found[1:] == sorted(found[1:])
+    assert not any("mkdir" in line and "/mnt/array/models" in line for line in lines)
+
+
+def test_engines_that_load_at_once_have_a_gpu_a_port_and_a_model_each(tmp_path: Path) -> None:
+    lines = work_lines("mi308x-r1-models", "r1-model-load", "array-engine", tmp_path)
+    starts = [line for line in lines if "api_server" in line]
+    assert len(starts) == 8
+    for number, line in enumerate(starts):
+        assert f"HIP_VISIBLE_DEVICES={number} " in line
+        assert f"--port {8000 + number} " in line
+        assert f"--model /mnt/array/models/MODEL_{number} " in line
+
+
+def test_a_checkpoint_is_not_brought_to_the_device_by_us_before_the_drop(tmp_path: Path) -> None:
+    lines = work_lines("mi308x-r1-checkpoint", "r1-checkpoint", "array-sharded", tmp_path)
+    assert not any("$ sync" in line or "sync -f" in line for line in lines)
+    assert any("a snapshot of 65600000000 bytes of all ranks together" in line for line in lines)
+    order = [
+        "mkdir",
+        "--device cuda:0",
+        "--name=write_ceiling",
+        "drop_caches",
+        "after_drop",
+        "rm -rf",
+    ]
+    assert [place_of(lines, words) for words in order] == sorted(
+        place_of(lines, words) for words in order
+    )
+    assert "--size=17179869184" in lines[place_of(lines, "--name=write_ceiling")]

@@ -113,7 +113,10 @@ def test_without_a_rehearsal_there_is_no_model_to_make(tmp_path: Path) -> None:
 def test_a_dry_run_prints_the_engines_command(scenario: str) -> None:
     matrix, cells = plan_campaign(SITE, scenario, (ARM,), blocks=1, seed=8)
     text = "\n".join(dry_run(SITE, matrix, cells, Path("runs")))
-    assert text.count("vllm.entrypoints.openai.api_server --model") == 1
+    # Each has a model of its own, whether they run at once or follow one another.
+    starts = [one for one in text.splitlines() if "vllm.entrypoints.openai.api_server" in one]
+    assert len(starts) == cells[0].concurrency
+    assert "/model-w0 " in starts[0]
     assert f"{cells[0].concurrency} workers" in text
 
 

@@ -1,0 +1,45 @@
+"""What dry runs of both kinds print: a command with its host, and what a device gives by itself."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from r8.lab.device_calibration import fio_words
+from r8.lab.rehearsal.readers import CEILING, SERIAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from r8.lab.ground import Ground
+    from r8.lab.site import Plan
+    from r8.lab.work_site import WorkPlan
+
+HERE = "here"
+
+
+def line(host: str, argv: Iterable[str], tail: str = "") -> str:
+    """One command as it would be typed, and where."""
+    return f"{host}$ {shlex.join(argv)} {tail}".rstrip()
+
+
+def calibration(ground: Ground, plan: Plan | WorkPlan, device: str, block: int) -> Iterator[str]:
+    """What a device gives by itself, once before each block."""
+    site = ground.site
+    yield ""
+    if site.rehearsal is not None:
+        yield f"# block {block}: the shaped device {device} is read by itself; first: turned"
+        return
+    words = fio_words(site, plan, device, "TOKEN")
+    if words is None:
+        yield f"# block {block}: device {device} is not measured by itself (fio.read_bytes = 0)"
+        return
+    yield f"# block {block}: what {device} gives by itself, at most {words.device.fio.longest_s} s"
+    host = words.host.name if words.host.exec_prefix else HERE
+    yield line(host, words.folder.words("make"))
+    for kind in (CEILING, SERIAL):
+        yield line(host, words.words(kind, write=True))
+    for kind in (CEILING, SERIAL):
+        yield line(host, ground.drops[device])
+        yield line(host, words.words(kind, write=False))
+    yield line(host, words.folder.words("remove"))
