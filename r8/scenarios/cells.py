@@ -9,6 +9,7 @@ from r8 import claims, forensics_gate, report_tables, rounds_verbs, verdict
 from r8.database import connect
 from r8.errors import EvidenceError
 from r8.evidence import read_run
+from r8.lab.matrix import cell_states, find_matrix
 from r8.lab.reference import record, weight
 from r8.model import Outcome
 from r8.runs_verbs import REFERENCE_ROOT, references
@@ -79,9 +80,35 @@ def judge_all(session: Session, scenario: str) -> None:
     session.outcome = verdict.headline(verdicts)
     if session.record_reference:
         # After judging: no session is ever judged against itself.
+        require_whole(session.run_paths)
         kept = record(session.run_paths, REFERENCE_ROOT)
         print(f"{len(kept)} reference runs recorded; {weight(REFERENCE_ROOT)}")
     assert session.exit_code in session.accepted, session.outcome
+
+
+def require_whole(paths: Sequence[Path]) -> None:
+    """What others are held against is a whole campaign, and each of its runs is certified.
+
+    Raises:
+        EvidenceError: cells are missing, or a rule refuses a run; nothing is kept as reference.
+
+    """
+    for path in paths:
+        run = read_run(path)
+        plan = find_matrix(path.parent, run.run.campaign_id)
+        left = [one.place for one in cell_states(path.parent, plan) if one.state != "done"]
+        refused = [one.rule_id for one in forensics_gate.not_held(run)]
+        if left or refused:
+            what = f"{len(left)} cells of {plan.campaign_id} are not finished ({', '.join(left)})"
+            if refused:
+                what = f"{', '.join(refused)} refuse {run.run.run_id}"
+            raise EvidenceError(
+                f"nothing is kept as reference: {what}",
+                where=str(path.parent),
+                next_step=f"go on with --resume {plan.campaign_id} --record-reference"
+                if not refused
+                else f"see r8 certificate {path}; a reference needs a campaign that held",
+            )
 
 
 def _compare_rounds(runs: Sequence[Evidence]) -> None:

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from r8.errors import EvidenceError
-from r8.scenarios.cells import judge_all
+from r8.lab.matrix import Matrix, write_matrix
+from r8.scenarios.cells import judge_all, require_whole
 from r8.scenarios.conftest import Session
+from r8.tests.judged_run import Tables, judged_run
+from r8.tests.run_factory import SyntheticRun
 
 ROOT = Path(__file__).resolve().parents[2]
 FAILING = """
@@ -125,3 +128,42 @@ def test_an_option_that_cannot_be_is_named_and_nothing_is_run(
     assert said in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
     assert "$ " not in ended.stdout
+
+
+def _plan(folder: Path, campaign_id: str, places: tuple[str, ...]) -> None:
+    plan = Matrix(
+        format=1,
+        campaign_id=campaign_id,
+        scenario=folder.name,
+        site="site.toml",
+        site_sha256="0" * 64,
+        seed=8,
+        blocks=1,
+        arms=("patched",),
+        places=places,
+        starts=places[:1],
+        start_estimate_s=1.0,
+        cell_estimate_s=1.0,
+        started_wall_ns=1,
+    )
+    write_matrix(folder, plan)
+
+
+def test_what_is_not_whole_or_not_certified_is_no_reference(tmp_path: Path) -> None:
+    whole = judged_run(tmp_path / "whole", SyntheticRun(campaign_id="c", run_id="c-b0-patched-c16"))
+    _plan(whole.path.parent, "c", ("b0-patched-c16",))
+    require_whole([whole.path])
+
+    part = judged_run(tmp_path / "part", SyntheticRun(campaign_id="c", run_id="c-b0-patched-c16"))
+    _plan(part.path.parent, "c", ("b0-patched-c16", "b1-patched-c16"))
+    with pytest.raises(EvidenceError, match=r"1 cells of c are not finished \(b1-patched-c16\)"):
+        require_whole([part.path])
+
+    def warm(tables: Tables) -> None:
+        tables["events"] = [row for row in tables["events"] if row["name"] != "drop_end"]
+
+    spec = SyntheticRun(campaign_id="c", run_id="c-b0-patched-c16")
+    refused = judged_run(tmp_path / "refused", spec, warm)
+    _plan(refused.path.parent, "c", ("b0-patched-c16",))
+    with pytest.raises(EvidenceError, match=r"C3.* refuse c-b0-patched-c16"):
+        require_whole([refused.path])
