@@ -35,6 +35,7 @@ def plan_checks(site: Site, plan: Plan) -> Iterator[Check]:
     """Flushing, the KV in flight, and how long the matrix takes."""
     yield _flush(plan)
     yield _in_flight(plan)
+    yield _populated_at_once(plan)
     yield _duration(site, plan)
 
 
@@ -58,7 +59,7 @@ def _in_flight(plan: Plan) -> Check:
     Smaller than one request the tier hangs the engine for ever; smaller than the whole burst it is
     safe as long as requests are loaded one after another, and deadlocks with async loading.
     """
-    session = plan.prompt_tokens // plan.chunk_tokens * plan.chunk_tokens * plan.bytes_per_token
+    session = _session_bytes(plan)
     burst = max(plan.concurrency) // len(plan.instances)
     tier = plan.cpu_tier_bytes * plan.ranks
     saw = f"a session has {session} bytes of KV, a burst {burst} x {session} = {burst * session}"
@@ -70,6 +71,26 @@ def _in_flight(plan: Plan) -> Check:
     if tier < burst * session:
         warning = "the tier holds less than a burst: keep LMCACHE_ENABLE_ASYNC_LOADING off"
     return Check(name="KV in flight", ok=True, saw=saw, warning=warning)
+
+
+def _populated_at_once(plan: Plan) -> Check:
+    """What one engine stores at once, beside the tier it is stored through.
+
+    A chunk for which the tier has no room is not stored, and its session is not whole on disk.
+    """
+    session, tier = _session_bytes(plan), plan.cpu_tier_bytes * plan.ranks
+    at_once = plan.populate_concurrency
+    saw = f"{at_once} x {session} = {at_once * session} bytes stored at once by an engine"
+    saw += f", its DRAM tier has {tier}"
+    warning = ""
+    if tier < at_once * session:
+        most = max(1, tier // session)
+        warning = f"what finds no room in the tier is not stored: set populate_concurrency = {most}"
+    return Check(name="KV populated", ok=True, saw=saw, warning=warning)
+
+
+def _session_bytes(plan: Plan) -> int:
+    return plan.prompt_tokens // plan.chunk_tokens * plan.chunk_tokens * plan.bytes_per_token
 
 
 def _duration(site: Site, plan: Plan) -> Check:

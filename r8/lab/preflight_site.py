@@ -208,6 +208,7 @@ def engine_checks(site: Site) -> Iterator[Check]:
     )
     if done.ok:
         yield _lmcache(engine_words(site, words))
+        yield _same_user(site)
     yield _accelerators(site)
     model = site.vars.get("model_dir")
     if model is not None:
@@ -218,6 +219,19 @@ def engine_checks(site: Site) -> Iterator[Check]:
             saw=f"{model} {'is there' if there.ok else f'is not a directory{_said(there)}'}",
             next_step="" if there.ok else "mend vars.model_dir",
         )
+
+
+def _same_user(site: Site) -> Check:
+    """Whether the probes may look at what the engine's user owns: its files and its counters."""
+    host = site.host(site.engine.host)
+    ours = commands.run(through(host.exec_prefix, ["id", "-u"])).output.strip()
+    theirs = commands.run(engine_words(site, ["id", "-u"])).output.strip()
+    warning = ""
+    if ours not in {"0", theirs}:
+        warning = "residency and /proc/PID/io of another user are not told: C3 and C4 would be "
+        warning += "unknown; run R8 as root there, or the engine as this user"
+    saw = f"probes run as uid {ours or '?'}, the engine as uid {theirs or '?'}"
+    return Check(name="probes' user", ok=True, saw=saw, warning=warning)
 
 
 def _lmcache(python: list[str]) -> Check:

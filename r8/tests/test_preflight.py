@@ -10,7 +10,8 @@ import pytest
 
 from r8.errors import SiteError
 from r8.lab.preflight import preflight, require_ready
-from r8.lab.preflight_site import device_checks
+from r8.lab.preflight_plan import plan_checks
+from r8.lab.preflight_site import device_checks, engine_checks
 from r8.lab.preflight_work import pool_bytes, work_checks
 from r8.lab.site import Device, Engine, Host, LoadedSite, load_site
 
@@ -171,3 +172,42 @@ def test_fio_before_every_block_counts_into_the_duration_of_loading_too() -> Non
     site = load_site(SITES / "mi308x-r1-models.toml").site
     first = next(work_checks(site, site.works["r1-model-load"]))
     assert first.saw.endswith("about 120 min by the site's estimates, and at most 23 min of fio")
+
+
+@pytest.mark.parametrize(
+    "site", ["mi308x-480b", "nvidia", "rocm-bare-metal", "mi308x-r1", "rehearsal"]
+)
+def test_shipped_plans_store_no_more_at_once_than_the_tier_holds(site: str) -> None:
+    loaded = load_site(SITES / f"{site}.toml").site
+    for name, plan in loaded.scenarios.items():
+        found = {one.name: one for one in plan_checks(loaded, plan)}
+        assert not found["KV populated"].warning, name
+
+
+def test_storing_more_at_once_than_the_tier_holds_is_warned_of_with_the_number_that_fits() -> None:
+    loaded = load_site(SITES / "mi308x-480b.toml").site
+    plan = msgspec.structs.replace(loaded.scenarios["r3-tp4x2"], populate_concurrency=4)
+    found = {one.name: one for one in plan_checks(loaded, plan)}["KV populated"]
+    assert found.saw.startswith("4 x 7671382016 = 30685528064 bytes")
+    assert found.warning.endswith("set populate_concurrency = 2")
+
+
+@pytest.mark.parametrize(("theirs", "warned"), [("0", True), ("1000", False)])
+def test_probes_that_may_not_look_at_the_engines_user_are_warned_of(
+    tmp_path: Path, theirs: str, *, warned: bool
+) -> None:
+    """Stand-ins on PATH: an `id` of this host that is not root's, and the container's own."""
+    tool = tmp_path / "id"
+    tool.write_text("#!/bin/sh\necho ${R8_UID:-1000}\n")
+    tool.chmod(0o755)
+    engine = Engine(
+        host="local",
+        command=("true",),
+        python=("python3",),
+        exec_prefix=("env", f"R8_UID={theirs}"),
+        root_pid=("echo", "1"),
+    )
+    host = Host(name="local", exec_prefix=("env", f"PATH={tmp_path}:/usr/bin:/bin"))
+    site = _changed(load_site(REHEARSAL), rehearsal=None, engine=engine, hosts=(host,)).site
+    found = next(one for one in engine_checks(site) if one.name == "probes' user")
+    assert bool(found.warning) is warned
