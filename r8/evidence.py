@@ -58,11 +58,14 @@ def read_run(path: Path) -> Evidence:
             where=str(path),
             next_step="name a directory data/runs/<scenario>/<run_id>",
         )
-    if path.name.endswith(UNFINISHED_SUFFIXES) or not (path / MANIFEST).is_file():
+    unfinished = path.name.endswith(UNFINISHED_SUFFIXES)
+    if unfinished or not (path / MANIFEST).is_file():
+        # A run is sealed before it gets its name: without the seal it lost it on the way here.
+        again = "its MANIFEST.sha256 is gone: fetch the directory again from where it was made"
         raise IncompleteRunError(
             "the run was never finalised",
             where=str(path),
-            next_step=f"r8 recover {path}",
+            next_step=f"r8 recover {path}" if unfinished else again,
         )
     manifest = parse_manifest(path)
     _check_files(path, manifest)

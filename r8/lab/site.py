@@ -15,7 +15,7 @@ import msgspec
 
 from r8.errors import SiteError
 from r8.lab.fio import Stress
-from r8.lab.site_checks import faults
+from r8.lab.site_checks import faults, named_fault
 from r8.lab.site_numbers import (  # noqa: TC001 - msgspec reads the annotations
     Count,
     Estimate,
@@ -203,14 +203,15 @@ def load_site(path: Path) -> LoadedSite:
             next_step="give an existing file with --site, or copy one from data/sites/",
         ) from error
     try:
-        site = msgspec.convert(tomllib.loads(raw.decode()), Site)
+        tables = tomllib.loads(raw.decode())
+        site = msgspec.convert(tables, Site)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SiteError(
             f"the site file is not TOML: {error}", where=str(path), next_step="mend that line"
         ) from error
     except msgspec.ValidationError as error:
         raise SiteError(
-            str(error),
+            named_fault(tables, str(error), {"arms": Arm, "scenarios": Plan, "works": WorkPlan}),
             where=str(path),
             next_step="compare with data/sites/rehearsal.toml; r8/lab/site.py lists every key",
         ) from error

@@ -10,10 +10,12 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from r8.lab.plan import levels_of, plan_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from r8.lab.site import Site
     from r8.lab.work_site import WorkPlan
@@ -28,6 +30,18 @@ SETTINGS = {
     "checkpoint": {"ceiling_bytes", "tensor_bytes"},
 }
 _HALF_BYTES = 2
+
+
+def named_fault(raw: Mapping[str, object], error: str, kinds: Mapping[str, type]) -> str:
+    """What does not fit, with the table it stands in: of several, the reader says `[...]`."""
+    for table, kind in kinds.items():
+        members = raw.get(table)
+        for name, one in members.items() if isinstance(members, dict) else ():
+            try:
+                msgspec.convert(one, kind)
+            except msgspec.ValidationError as own:
+                return f"{table}.{name}: {own}"
+    return error
 
 
 def faults(site: Site) -> Iterator[Fault]:

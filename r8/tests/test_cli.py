@@ -104,6 +104,8 @@ def test_a_run_that_was_never_finalised_is_one_line_and_exit_three(
             code, out, err = out_of(capsys, verb, str(path))
             assert (code, out) == (3, "")
             assert "never finalised" in err
+            # `recover` knows unfinished runs by their name: it would find nothing in the other.
+            assert ("r8 recover" in err) is (path == partial)
             assert err.count("\n") == 1
 
 

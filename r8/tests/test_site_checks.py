@@ -84,3 +84,23 @@ def test_two_instances_of_one_name_are_refused_though_every_name_is_defined(tmp_
 def test_engines_that_never_run_together_may_share_a_port() -> None:
     site = load_site(SITES / f"{CLUSTER}.toml").site
     assert site.instance("tp8").port == site.instance("a").port
+
+
+@pytest.mark.parametrize(
+    ("site", "old", "new", "said"),
+    [
+        (CLUSTER, "ranks = 4", "ranks = 0", "scenarios.r3-tp4x2: Expected `int` >= 1"),
+        (CLUSTER, "levels = { pool-cross", "levls = { pool-cross", "scenarios.r3-tp4x2: Object"),
+        (MODELS, "time_scale = 1.0", "time_scale = 'x'", "works.r1-model-switch: Expected"),
+        (
+            CLUSTER,
+            '[arms.fs-own]\ndevice = "array"',
+            "[arms.fs-own]",
+            "arms.fs-own: Object missing",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_table(
+    tmp_path: Path, site: str, old: str, new: str, said: str
+) -> None:
+    assert said in _refusal(tmp_path, site, old, new).what
