@@ -14,13 +14,13 @@ from r8.lab.instruments import CHECKOUT
 from r8.lab.matrix import LIFE_SUFFIX
 from r8.lab.preflight import preflight, scenario_of
 from r8.lab.site import load_site
+from r8.lab.status import RUNS_ROOT
 
 if TYPE_CHECKING:
     import argparse
 
     from r8.lab.check import Check
 
-RUNS_ROOT = CHECKOUT / "data" / "runs"
 REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
 STATES = {
     True: "finished",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from r8.console import table
 from r8.errors import SiteError
+from r8.lab.instruments import CHECKOUT
 from r8.lab.matrix import SUFFIX, cell_states, eta_s, read_matrix
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from r8.lab.matrix import CellState, Matrix
 
+RUNS_ROOT = CHECKOUT / "data" / "runs"
 MARKS = {"done": "done", "running": "running", "broken": "BROKEN", "left": "-"}
 
 
@@ -54,10 +57,10 @@ def text(folder: Path, matrix: Matrix) -> str:
     )
     head = f"{matrix.campaign_id} ({matrix.scenario}, {matrix.site}): {counts}"
     shown = table(cells, ["block and arm", *(f"c{level}" for level in levels)])
-    return f"{head}\n{shown}{_next(matrix, states)}"
+    return f"{head}\n{shown}{_next(folder, matrix, states)}"
 
 
-def _next(matrix: Matrix, states: Iterable[CellState]) -> str:
+def _next(folder: Path, matrix: Matrix, states: Iterable[CellState]) -> str:
     states = list(states)
     if all(one.state == "done" for one in states):
         return ""
@@ -65,8 +68,12 @@ def _next(matrix: Matrix, states: Iterable[CellState]) -> str:
     door = matrix.scenario.partition("-")[0]
     if any(one.state == "running" for one in states):
         return f"\nleft: about {minutes:.0f} min"
-    words = f"nox -s reproduce-{door} -- --site {matrix.site} --resume {matrix.campaign_id}"
-    return f"\nleft: about {minutes:.0f} min; go on with: {words}"
+    words = ["nox", "-s", f"reproduce-{door}", "--", "--site", matrix.site]
+    words += ["--resume", matrix.campaign_id]
+    if folder.parent.resolve() != RUNS_ROOT:
+        # Looked for where nothing of it lies, it would be said not to exist.
+        words += ["--runs-root", str(folder.parent.resolve())]
+    return f"\nleft: about {minutes:.0f} min; go on with: {shlex.join(words)}"
 
 
 def _level(state: CellState) -> int:

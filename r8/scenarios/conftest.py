@@ -162,6 +162,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         names = [f"round{number + 1}" for number in range(len(rounds))]
         metafunc.parametrize("campaign", range(len(rounds)), indirect=True, ids=names)
     ids = [f"block{one.block}-{one.arm}-c{one.concurrency}" for one in rounds[0].places]
+    if any(one.places != rounds[0].places for one in rounds):
+        # Each round has an order of its own: the name of one round's cell would lie in another.
+        ids = [f"cell{number + 1}" for number in range(len(ids))]
     metafunc.parametrize("place", range(len(ids)), indirect=True, ids=ids)
 
 

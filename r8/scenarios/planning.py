@@ -51,6 +51,7 @@ def planned(config: pytest.Config, loaded: LoadedSite, scenario: str) -> list[Ro
         return arms
     if config.getoption("--resume"):
         found = list(_resumed(config, loaded, scenario))
+        _require_alike(found)
         return found or Unfit(reason=_nothing_to_resume(config, scenario))
     return list(_begun(config, loaded, scenario, arms))
 
@@ -129,6 +130,24 @@ def _require_same_plan(
             where="--resume with another --arms or --blocks",
             next_step="leave both out to go on with it, or begin a new one without --resume",
         )
+
+
+def _require_alike(found: list[Round]) -> None:
+    """Several are resumed as rounds: one test a cell, which each of them must have.
+
+    Raises:
+        SiteError: naming two that differ.
+
+    """
+    for one in found[1:]:
+        names = [[place.name for place in each.places] for each in (found[0], one)]
+        if sorted(names[0]) != sorted(names[1]):
+            raise SiteError(
+                f"campaigns {found[0].matrix.campaign_id} and {one.matrix.campaign_id} have other "
+                "cells: they are no rounds of each other",
+                where="--resume with several campaigns",
+                next_step="resume one after the other",
+            )
 
 
 def _nothing_to_resume(config: pytest.Config, scenario: str) -> str:

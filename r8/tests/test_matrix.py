@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,7 @@ from r8.lab.matrix import (
     next_run_id,
     write_matrix,
 )
-from r8.lab.status import facts, text
+from r8.lab.status import RUNS_ROOT, facts, text
 from r8.tests.run_factory import SyntheticRun, build_partial
 
 if TYPE_CHECKING:
@@ -184,3 +185,11 @@ def test_what_is_no_id_of_a_campaign_is_none(tmp_path: Path, wanted: str) -> Non
     assert has_matrix(tmp_path, "r2-a")
     assert has_matrix(tmp_path, "last")
     assert not has_matrix(tmp_path, wanted)
+
+
+def test_what_to_type_next_finds_the_campaign_where_it_lies(tmp_path: Path) -> None:
+    folder = tmp_path / "my runs" / "r2-cold-recovery"
+    shown = text(folder, matrix()).splitlines()[-1]
+    words = shlex.split(shown.partition("go on with: ")[2])
+    assert words[-4:] == ["--resume", "r2-x", "--runs-root", str(tmp_path / "my runs")]
+    assert "--runs-root" not in text(RUNS_ROOT / "r2-cold-recovery", matrix())

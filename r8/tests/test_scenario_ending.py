@@ -130,6 +130,26 @@ def test_an_option_that_cannot_be_is_named_and_nothing_is_run(
     assert "$ " not in ended.stdout
 
 
+def test_the_cells_of_rounds_do_not_bear_the_names_of_another_rounds_order(tmp_path: Path) -> None:
+    scenario = "r8/scenarios/test_r2_cold_recovery.py"
+    listed = {}
+    for rounds in ("1", "2"):
+        ended = subprocess.run(
+            [
+                *[sys.executable, "-m", "pytest", "-q", scenario, "--collect-only"],
+                *[f"--rounds={rounds}", f"--runs-root={tmp_path}"],
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        listed[rounds] = ended.stdout
+    assert "test_cell[block0-local-nvme-c16]" in listed["1"]
+    assert "test_cell[round2-cell21]" in listed["2"]
+    assert "local-nvme" not in listed["2"]
+
+
 def _plan(folder: Path, campaign_id: str, places: tuple[str, ...]) -> None:
     plan = Matrix(
         format=1,

@@ -25,7 +25,7 @@ from r8.lab.campaign import plan_campaign
 from r8.lab.crew import WorkerSpec
 from r8.lab.jobs import Job
 from r8.lab.keeper import Keeper
-from r8.lab.matrix import cell_states, mark_broken
+from r8.lab.matrix import cell_states, mark_broken, write_matrix
 from r8.lab.site import load_site
 from r8.lab.work import open_work
 from r8.lab.work_stage import Files, WorkStage, act
@@ -217,6 +217,18 @@ def test_a_campaign_is_not_resumed_with_another_plan(tmp_path: Path, other: dict
     assert _resume(tmp_path, arms="one", blocks=1)
     with pytest.raises(SiteError, match="began with arms one and 1 blocks"):
         _resume(tmp_path, **other)
+
+
+def test_campaigns_with_other_cells_are_not_resumed_as_rounds(tmp_path: Path) -> None:
+    loaded = load_site(_site(tmp_path))
+    folder = tmp_path / "runs" / SCENARIO
+    plans = {"a": ("one",), "b": ("one", "two"), "c": ("one",)}
+    for name, arms in plans.items():
+        plan, _ = plan_campaign(loaded, SCENARIO, arms, blocks=1, seed=8, campaign_id=name)
+        write_matrix(folder, plan)
+    assert len(_resume(tmp_path, "a,c")) == 2
+    with pytest.raises(SiteError, match="a and b have other cells"):
+        _resume(tmp_path, "a,b")
 
 
 def test_what_broke_a_cell_stands_before_what_broke_in_taking_its_files_away(
