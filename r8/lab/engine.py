@@ -117,7 +117,8 @@ def launch(
     stop_token: int | None = None
     whole: dict[str, str] | None = None
     if engine_is_remote(site, instance.host):
-        stop_token = keeper.on_exit(stop_argv(site, instance), f"engine {instance.name}")
+        words = stop_argv(site, instance)
+        stop_token = keeper.on_exit(words, f"engine {instance.name}", engine.stop_grace_s)
     else:
         whole = {key: value for key, value in os.environ.items() if key not in engine.unset_env}
         whole |= env

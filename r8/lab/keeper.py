@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -166,9 +166,10 @@ class Keeper:
         """Process ids of everything running that came out of `handle`."""
         return [process.pid for process in members(handle.root)]
 
-    def on_exit(self, argv: Sequence[str], name: str = "undo") -> int:
+    def on_exit(self, argv: Sequence[str], name: str = "undo", grace_s: float = 0.0) -> int:
         """Note a command that undoes something. Note it *before* the act: it must bear both."""
-        return self._note(Undo(token=self._token(), name=name, argv=tuple(argv), cwd=os.getcwd()))  # noqa: PTH109
+        undo = Undo(token=self._token(), name=name, argv=tuple(argv), grace_s=grace_s)
+        return self._note(replace(undo, cwd=os.getcwd()))  # noqa: PTH109
 
     def forget(self, token: int) -> None:
         """An undo that is no longer needed."""

@@ -124,10 +124,17 @@ def _complete(path: Path) -> bool | None:
 
 
 def _clean(args: argparse.Namespace) -> int:
-    undone = [str(one) for one in keeper.clean(args.runs_root / ".keeper")]
-    print(
-        json.dumps({"undone": undone})
-        if args.json
-        else "\n".join(f"undone: {one}" for one in undone)
-    )
-    return 0
+    state = args.runs_root / ".keeper"
+    before = [str(one) for one in keeper.leftovers(state)]
+    left = [str(one) for one in keeper.clean(state)]
+    undone = [one for one in before if one not in left]
+    if args.json:
+        print(json.dumps({"undone": undone, "left": left}))
+        return EXIT_USAGE if left else 0
+    for one in undone:
+        print(f"undone: {one}")
+    if not before:
+        print(f"nothing was left behind under {args.runs_root}")
+    for one in left:
+        print(f"r8: not undone: {one} [{state}] -> end what still uses it", file=sys.stderr)
+    return EXIT_USAGE if left else 0

@@ -27,7 +27,10 @@ _UNDO_PAUSE_S = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """One thing to undo: end the tree of `root`, or run `argv` in `cwd`."""
+    """One thing to undo: end the tree of `root`, or run `argv` in `cwd`.
+
+    `grace_s` is what a process is given to obey, here or by the command that asks it to.
+    """
 
     token: int
     name: str
@@ -90,7 +93,7 @@ class Ledger:
         """Note an undo; a second note with the same token replaces the first."""
         record: dict[str, Any] = {"op": "add", "token": undo.token, "name": undo.name}
         if undo.root is None:
-            record |= {"argv": list(undo.argv), "cwd": undo.cwd}
+            record |= {"argv": list(undo.argv), "cwd": undo.cwd, "grace_s": undo.grace_s}
         else:
             root = undo.root
             record |= {"mark": root.mark, "pid": root.pid, "start_ticks": root.start_ticks}
@@ -163,12 +166,12 @@ def undo_one(entry: Undo) -> str | None:
     if entry.root is not None:
         left = end_tree(entry.root, entry.grace_s)
         return f"processes {[process.pid for process in left]} survive" if left else None
-    problem = "not tried"
+    problem, patience_s = "not tried", _UNDO_TIMEOUT_S + entry.grace_s
     for attempt in range(_UNDO_ATTEMPTS):
         time.sleep(_UNDO_PAUSE_S if attempt else 0.0)
         try:
             done = subprocess.run(
-                entry.argv, cwd=entry.cwd, capture_output=True, timeout=_UNDO_TIMEOUT_S, check=False
+                entry.argv, cwd=entry.cwd, capture_output=True, timeout=patience_s, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             problem = str(error)
@@ -186,6 +189,7 @@ def _undo(record: dict[str, Any]) -> Undo:
             name=record["name"],
             argv=tuple(record["argv"]),
             cwd=record["cwd"],
+            grace_s=record.get("grace_s", 0.0),
         )
     return Undo(
         token=record["token"],
