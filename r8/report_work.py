@@ -247,14 +247,18 @@ def _point(n: int, load_s: float | None, interval: Interval | None) -> str:
     if interval is None:
         return _share(n, load_s)
     # A slower load leaves less: the interval of the use is the other way round.
-    return f"{_share(n, load_s)} [{_share(n, interval.high)}, {_share(n, interval.low)}]"
+    low, at, high = (_share(n, one) for one in (interval.high, load_s, interval.low))
+    return at if low == at == high == _NO_ROOM else f"{at} [{low}, {high}]"
+
+
+_NO_ROOM = f"> {SECONDS_PER_HOUR:.0f} s of loads"
 
 
 def _share(n: int, load_s: float) -> str:
     try:
         return f"{_per_cent(utilisation(n, load_s)):.1f} %"
     except MetricError:
-        return f"> {SECONDS_PER_HOUR:.0f} s of loads"
+        return _NO_ROOM
 
 
 def _per_cent(share: float) -> float:
