@@ -48,12 +48,21 @@ def rank_bytes(stage: WorkStage) -> int:
 
 def planned(stage: WorkStage) -> Files:
     """What the ranks will have written; nothing is made on the device before."""
-    tensor, shard = _setting(stage, "tensor_bytes", TENSOR_BYTES), stage.plan.shard_bytes
-    # As the ranks cut it: whole tensors to a file, at least one.
-    each = max(1, shard // tensor) * tensor
-    part = rank_bytes(stage)
-    count = len(stage.workers)
-    return Files(files=count * -(-part // each), total_bytes=count * part, made=False)
+    tensor, part = _setting(stage, "tensor_bytes", TENSOR_BYTES), rank_bytes(stage)
+    count, each = len(stage.workers), files_of(part, tensor, stage.plan.shard_bytes)
+    return Files(files=count * each, total_bytes=count * part, made=False)
+
+
+def files_of(part: int, tensor: int, shard: int) -> int:
+    """Files one rank's bytes are cut into: whole tensors, as many as fit into one, at least one.
+
+    The last tensor is what remains; where a file of whole ones has room for it, it lies there.
+    """
+    whole, rest = divmod(part, tensor)
+    most = max(1, shard // tensor)
+    files, left_over = -(-whole // most), shard - most * tensor
+    alone = rest and whole % most == 0 and (not whole or rest > left_over)
+    return files + bool(alone)
 
 
 def ranks(stage: WorkStage) -> list[WorkerSpec]:

@@ -49,6 +49,18 @@ def test_both_readings_of_the_published_text_are_planned() -> None:
     assert (full.files, sharded.files) == (12, 4)
 
 
+@pytest.mark.parametrize("tensor", [2, 4, 10])
+@pytest.mark.parametrize("shard", [2, 10, 25, 40])
+def test_as_many_files_are_expected_as_a_rank_cuts(tensor: int, shard: int) -> None:
+    """Also where what remains of the weights finds room in a file of whole tensors."""
+    for part in range(2, 130, 2):
+        made = write_checkpoint.make_tensors(
+            {"bytes": part, "tensor_bytes": tensor, "seed": 8, "rank": 0}
+        )
+        cut = write_checkpoint.pieces(made, shard)
+        assert checkpointing.files_of(part, tensor, shard) == len(cut), (part, tensor, shard)
+
+
 def order(tmp_path: Path, rank: int, **more: Any) -> dict[str, Any]:
     (tmp_path / "rendezvous").mkdir(exist_ok=True)
     return {
