@@ -1,4 +1,6 @@
-"""Every command a campaign would run, in order and by host. Nothing is run, opened or asked.
+"""Every command a campaign would run, in order. Nothing is run, opened or asked.
+
+All are typed on this machine: what runs on another stands behind that host's own prefix.
 
 The words come from the very functions that run them; what only a running machine can say (a pid, a
 device behind a mount) stands there in capitals.
@@ -37,7 +39,7 @@ ROOT_PID = 1
 def dry_run(
     loaded: LoadedSite, matrix: Matrix, places: Sequence[Place], runs_root: Path
 ) -> Iterator[str]:
-    """Lines to print: comments, and `host$ command`."""
+    """Lines to print: comments, and `here$ command`."""
     if matrix.scenario in loaded.site.works:
         yield from work_dry_run(loaded, matrix, places, runs_root)
         return
@@ -138,7 +140,7 @@ def _start(setting: Setting, name: str) -> str:
     argv = engine.engine_argv(site, instance, env, command)
     if not engine_is_remote(site, instance.host):
         argv = ["env", *(f"{key}={value}" for key, value in sorted(env.items())), *argv]
-    return line(site.host_of(name), argv, "&")
+    return line(HERE, argv, "&")
 
 
 def _ready(setting: Setting, name: str) -> Iterator[str]:
@@ -147,7 +149,7 @@ def _ready(setting: Setting, name: str) -> Iterator[str]:
     instance = site.instance(name)
     yield f"# until {engine.base_url_of(instance)}{site.engine.ready_path} says 200"
     if asked := engine.root_pid_argv(site, name, setting.names_of(instance)):
-        yield line(site.host_of(name), asked)
+        yield line(HERE, asked)
 
 
 def _client(phase: str, partial: Path) -> str:
@@ -168,7 +170,7 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
             "nics": list(setting.site.device(setting.arm.device).nics),
         }
         if watched.host.exec_prefix:
-            yield line(watched.host.name, instruments.remote_probes_argv(watched.host, plan), "&")
+            yield line(HERE, instruments.remote_probes_argv(watched.host, plan), "&")
         else:
             yield line(HERE, instruments.probes_argv(partial), "&")
     kv = setting.kv
@@ -201,6 +203,4 @@ def _controls(setting: Setting, partial: Path) -> Iterator[str]:
 
 def _residency(kv: KvDirectory | None, moment: str, partial: Path) -> Iterator[str]:
     if kv is not None:
-        yield line(
-            kv.host.name, instruments.residency_argv(Path(kv.path), moment, partial, kv.host)
-        )
+        yield line(HERE, instruments.residency_argv(Path(kv.path), moment, partial, kv.host))

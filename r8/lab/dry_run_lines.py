@@ -35,11 +35,10 @@ def calibration(ground: Ground, plan: Plan | WorkPlan, device: str, block: int) 
         yield f"# block {block}: device {device} is not measured by itself (fio.read_bytes = 0)"
         return
     yield f"# block {block}: what {device} gives by itself, at most {words.device.fio.longest_s} s"
-    host = words.host.name if words.host.exec_prefix else HERE
-    yield line(host, words.folder.words("make"))
+    yield line(HERE, words.folder.words("make"))
     for kind in (CEILING, SERIAL):
-        yield line(host, words.words(kind, write=True))
+        yield line(HERE, words.words(kind, write=True))
     for kind in (CEILING, SERIAL):
-        yield line(host, ground.drops[device])
-        yield line(host, words.words(kind, write=False))
-    yield line(host, words.folder.words("remove"))
+        yield line(HERE, ground.drops[device])
+        yield line(HERE, words.words(kind, write=False))
+    yield line(HERE, words.folder.words("remove"))

@@ -72,6 +72,8 @@ def test_behind_ssh_every_command_arrives_as_one_quoted_word(tmp_path: Path) -> 
     assert any("probes residency" in line for line in remote)
     assert any("r8-drop-caches" in line for line in remote)
     for line in remote:
+        # An ssh is typed on this machine, not on the one it leads to.
+        assert line.startswith("here$ ")
         words = shlex.split(line.partition("$ ")[2].removesuffix(" &"))
         assert words[:4] == ["ssh", "-o", "BatchMode=yes", "node0"]
         assert words[5:] == [] or words[5] in {"<", "until", "-"}, words[5:]
