@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ import pytest
 from r8.errors import SiteError
 from r8.lab.rehearsal import calibrate as calibration
 from r8.lab.rehearsal import readers
+from r8.lab.rehearsal.build import Calibrator
 from r8.lab.rehearsal.ladder import LOOP, PLAIN, ShapedDevice
 from r8.lab.rehearsal.readers import CEILING, SERIAL, Reading
 from r8.lab.rehearsal.shape import Shape
@@ -183,6 +185,32 @@ def test_fio_reads_every_byte_and_its_json_is_kept(
     assert (found.tool, found.read_bytes) == ("fio", 3 * CHUNK)
     (raw,) = tmp_path.glob("fio-*.json")
     assert json.loads(raw.read_text())["jobs"][0]["read"]["io_bytes"] == 3 * CHUNK
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_takes_as_many_files_as_a_fast_device_needs_in_a_folder_with_a_long_name(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ("calibration" * 10)
+    folder.mkdir()
+    files = [folder / f"{number}.bin" for number in range(200)]
+    for path in files:
+        path.write_bytes(b"x" * 4096)
+    assert readers.read_files(SERIAL, files, 4096, None).read_bytes == 200 * 4096
+
+
+def test_a_calibration_that_failed_is_tried_again_in_the_next_block(tmp_path: Path) -> None:
+    shaped = device(tmp_path, None)
+    again = Calibrator(
+        device=dataclasses.replace(shaped, drop_command=("false",)),
+        chunk_bytes=CHUNK,
+        target_ratio=None,
+        raw_dir=tmp_path / "raw",
+        say=lambda _text: None,
+    )
+    for _block in range(2):
+        with pytest.raises(SiteError, match="drop"):
+            again.first()
 
 
 def test_a_reader_that_fails_names_the_directory(tmp_path: Path) -> None:

@@ -209,7 +209,8 @@ class Calibrator:
         """Turn the latency until the published ratio is met, where there is one."""
         against = "" if self.target_ratio is None else " against its published ratio"
         self.say(f"calibrating {self.device.name}{against}")
-        self.raw_dir.mkdir(parents=True)
+        # There already when a calibration failed and the next block tries again.
+        self.raw_dir.mkdir(parents=True, exist_ok=True)
         return self._said(calibrate(self.device, self.chunk_bytes, self.target_ratio, self.raw_dir))
 
     def again(self) -> Calibration:

@@ -52,7 +52,7 @@ class Reading:
 
 
 def read_files(kind: str, files: list[Path], chunk_bytes: int, raw_dir: Path | None) -> Reading:
-    """Read all of `files`, each of `chunk_bytes`, the `CEILING` or the `SERIAL` way.
+    """Read all of `files` of one folder, each of `chunk_bytes`, the `CEILING` or the `SERIAL` way.
 
     Raises:
         SiteError: a reader failed.
@@ -86,7 +86,10 @@ def read_files(kind: str, files: list[Path], chunk_bytes: int, raw_dir: Path | N
 
 
 def fio_argv(kind: str, files: list[Path], chunk_bytes: int) -> list[str]:
-    """The fio command; its JSON goes to standard output."""
+    """The fio command, to be run in the folder of the files; its JSON goes to standard output.
+
+    Names without their folder: fio takes 4 KiB of names, and 70 whole paths are more.
+    """
     how = {
         CEILING: [
             "--ioengine=libaio",
@@ -97,7 +100,7 @@ def fio_argv(kind: str, files: list[Path], chunk_bytes: int) -> list[str]:
         # No hint to the kernel, no eviction of its own: the base reader gives none either.
         SERIAL: ["--ioengine=psync", "--direct=0", f"--bs={chunk_bytes}", "--fadvise_hint=0"],
     }[kind]
-    names = ":".join(str(path).replace(":", "\\:") for path in files)
+    names = ":".join(path.name.replace(":", "\\:") for path in files)
     return [
         "fio",
         f"--name={kind}",
@@ -118,6 +121,7 @@ def _by_fio(
 ) -> tuple[int, int]:
     done = subprocess.run(
         fio_argv(kind, files, chunk_bytes),
+        cwd=files[0].parent,
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_S,
