@@ -22,7 +22,7 @@ def _doors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     def session(door: Callable[..., Any] | None = None, **_named: str) -> Any:
         return door if door is not None else lambda one: one
 
-    table = {"project": {"dependencies": []}}
+    table: dict[str, dict[str, list[str]]] = {"project": {"dependencies": []}}
     nox = ModuleType("nox")
     project = SimpleNamespace(load_toml=lambda _path: table, dependency_groups=lambda *_: [])
     vars(nox).update(session=session, Session=object, options=SimpleNamespace(), project=project)
