@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError, PatchError, SiteError
 from r8.lab import commands, instruments, patching, remote
@@ -13,6 +13,7 @@ from r8.lab.device_calibration import SWITCH_OFF, fio_words, require_room
 from r8.lab.hosts import engine_words, free_bytes, through
 from r8.lab.preflight_plan import pool_bytes
 from r8.lab.site import DROP_CACHES, fill
+from r8.lab.work_site import WorkPlan
 from r8.units import s_from_ns
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
     from r8.lab.commands import CommandResult
     from r8.lab.site import Device, Host, Plan, Site
-    from r8.lab.work_site import WorkPlan
 
 # Room for what the file system itself needs beside the pool.
 POOL_HEADROOM = 1.1
 # Beyond this, lines of two hosts' logs cannot be told apart by their wall clocks.
 WALL_OFFSET_S = 1.0
+NETWORK = frozenset({"nfs", "nfs4"})
 ACCELERATOR_TOOLS = {
     "rocm-smi": ("rocm-smi", "--showmeminfo", "vram", "--csv"),
     "nvidia-smi": ("nvidia-smi", "--query-gpu=index,memory.used", "--format=csv,noheader"),
@@ -65,7 +66,7 @@ def place_checks(site: Site, device: Device, pool: int, plan: Plan | WorkPlan) -
     )
     yield _room(host, device, pool)
     yield from _fio(site, plan, device.name)
-    yield _lies_on(host, device)
+    yield _lies_on(host, device, plan)
     yield _drop(host)
 
 
@@ -105,7 +106,7 @@ def _fio(site: Site, plan: Plan | WorkPlan, device: str) -> Iterator[Check]:
     yield Check(name=name, ok=True, saw=f"{saw}; at most {words.device.fio.longest_s} s a block")
 
 
-def _lies_on(host: Host, device: Device) -> Check:
+def _lies_on(host: Host, device: Device, plan: Plan | WorkPlan) -> Check:
     """Down to the members, as the certificate will ask for them."""
     name = f"topology of {device.name}"
     try:
@@ -115,6 +116,8 @@ def _lies_on(host: Host, device: Device) -> Check:
     except InstrumentError as error:
         return Check(name=name, ok=False, saw=error.what, next_step=error.next_step)
     block = str(found.get("device") or "")
+    if not block and device.block_device is None:
+        return _no_block_device(name, found, plan)
     saw = f"{block or 'no block device'} ({found.get('kind')}) at {found.get('mount')}"
     members = found.get("members") or []
     saw += f", members {', '.join(map(str, members))}" if members else ""
@@ -125,6 +128,17 @@ def _lies_on(host: Host, device: Device) -> Check:
         saw=saw,
         next_step="" if ok else f"mend block_device = {device.block_device!r} of {device.name}",
     )
+
+
+def _no_block_device(name: str, found: dict[str, Any], plan: Plan | WorkPlan) -> Check:
+    """Nothing here counts what is read; files of a network mount are loaded all the same."""
+    saw = f"no block device: {found.get('fstype')} from {found.get('source')} at "
+    saw += f"{found.get('mount')}"
+    if isinstance(plan, WorkPlan) and found.get("fstype") in NETWORK:
+        warning = "C1, C2, C4, C8, C9 and N1 will be unknown for it: its claims stay INVALID"
+        return Check(name=name, ok=True, saw=saw, warning=warning)
+    step = "mount a block device there, or mend kv_dir: bytes would have no witness"
+    return Check(name=name, ok=False, saw=saw, next_step=step)
 
 
 def _drop(host: Host) -> Check:

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from r8.errors import SiteError
+from r8.lab import instruments
+from r8.lab.fio import Stress
 from r8.lab.preflight import preflight, require_ready
 from r8.lab.preflight_plan import plan_checks
-from r8.lab.preflight_site import device_checks, engine_checks
+from r8.lab.preflight_site import device_checks, engine_checks, place_checks
 from r8.lab.preflight_work import pool_bytes, work_checks
 from r8.lab.site import Device, Engine, Host, LoadedSite, load_site
 
@@ -211,3 +213,27 @@ def test_probes_that_may_not_look_at_the_engines_user_are_warned_of(
     site = _changed(load_site(REHEARSAL), rehearsal=None, engine=engine, hosts=(host,)).site
     found = next(one for one in engine_checks(site) if one.name == "probes' user")
     assert bool(found.warning) is warned
+
+
+@pytest.mark.parametrize(
+    ("fstype", "scenario", "ready"),
+    [
+        ("nfs4", "r1-model-load", True),
+        ("tmpfs", "r1-model-load", False),
+        ("nfs4", "r1-parallel-read", False),
+    ],
+)
+def test_a_network_mount_is_a_baseline_of_loading_and_no_place_for_kv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fstype: str, scenario: str, *, ready: bool
+) -> None:
+    """R9 loads from an NFS mount, which has no block device on this host."""
+    found = {"device": None, "kind": None, "mount": "/mnt/nfs", "fstype": fstype, "source": "s:/x"}
+    monkeypatch.setattr(instruments, "topology", lambda *_: found)
+    device = Device(name="nfs", host="local", kv_dir=str(tmp_path), fio=Stress(read_bytes=0))
+    site = _changed(load_site(REHEARSAL), devices=(device,)).site
+    plan = site.plan_of(scenario)
+    assert plan is not None
+    checks = {one.name: one for one in place_checks(site, device, 0, plan)}
+    one = checks["topology of nfs"]
+    assert (one.ok, bool(one.warning), bool(one.next_step)) == (ready, ready, not ready)
+    assert f"no block device: {fstype} from s:/x at /mnt/nfs" in one.saw
