@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
 from r8.lab.check import Check
+from r8.lab.hosts import engine_is_remote
 from r8.lab.patch_series import read_series
 from r8.lab.preflight_plan import plan_checks
 from r8.lab.preflight_site import device_checks, engine_checks, host_checks
@@ -111,9 +112,11 @@ def _sockets(site: Site, plan: Plan) -> Iterator[Check]:
 
     Longer names leave the engine healthy without its KV tier.
     """
-    if all(site.host(site.host_of(name)).exec_prefix for name in plan.instances):
+    elsewhere = all(engine_is_remote(site, site.host_of(name)) for name in plan.instances)
+    # A prefix hands no setting of this shell on: there the site's own counts alone.
+    place = site.engine.env.get("TMPDIR") or (None if elsewhere else tempfile.gettempdir())
+    if place is None:
         return
-    place = site.engine.env.get("TMPDIR") or tempfile.gettempdir()
     ok = len(place) <= SOCKET_DIR_CHARACTERS
     yield Check(
         name="temporary directory",

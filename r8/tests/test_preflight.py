@@ -237,3 +237,18 @@ def test_a_network_mount_is_a_baseline_of_loading_and_no_place_for_kv(
     one = checks["topology of nfs"]
     assert (one.ok, bool(one.warning), bool(one.next_step)) == (ready, ready, not ready)
     assert f"no block device: {fstype} from s:/x at /mnt/nfs" in one.saw
+
+
+def test_this_shells_temporary_directory_is_none_of_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/a/temporary/directory/with/a/long/name")
+    loaded = load_site(SITES / "mi308x-480b.toml")
+    names = [one.name for one in preflight(loaded, "r2-cold-recovery", tmp_path)]
+    assert "temporary directory" not in names
+    own = msgspec.structs.replace(loaded.site.engine, env={"TMPDIR": tempfile.gettempdir()})
+    found = preflight(_changed(loaded, engine=own), "r2-cold-recovery", tmp_path)
+    assert [one.ok for one in found if one.name == "temporary directory"] == [False]
+    bare = load_site(SITES / "rocm-bare-metal.toml")
+    found = preflight(bare, "r2-cold-recovery", tmp_path)
+    assert [one.ok for one in found if one.name == "temporary directory"] == [False]
