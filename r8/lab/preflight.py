@@ -136,7 +136,9 @@ def _runs_root(site: Site, runs_root: Path) -> Check:
     devices = {
         Path(device.kv_dir).stat().st_dev
         for device in site.devices
-        if site.rehearsal is None and Path(device.kv_dir).is_dir()
+        if site.rehearsal is None
+        and not site.host(device.host).exec_prefix
+        and Path(device.kv_dir).is_dir()
     }
     if base.stat().st_dev in devices:
         return Check(

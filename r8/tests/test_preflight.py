@@ -10,6 +10,7 @@ import pytest
 
 from r8.errors import SiteError
 from r8.lab import instruments
+from r8.lab import preflight as preflight_module
 from r8.lab.fio import Stress
 from r8.lab.preflight import preflight, require_ready
 from r8.lab.preflight_plan import plan_checks
@@ -252,3 +253,15 @@ def test_this_shells_temporary_directory_is_none_of_a_container(
     bare = load_site(SITES / "rocm-bare-metal.toml")
     found = preflight(bare, "r2-cold-recovery", tmp_path)
     assert [one.ok for one in found if one.name == "temporary directory"] == [False]
+
+
+def test_a_directory_of_that_name_here_is_not_the_device_of_another_host(tmp_path: Path) -> None:
+    loaded = load_site(SITES / "nvidia.toml")
+    devices = tuple(
+        msgspec.structs.replace(one, kv_dir=str(tmp_path)) for one in loaded.site.devices
+    )
+    away = _changed(loaded, devices=devices)
+    near = _changed(away, hosts=(Host(name="node0"),))
+    for site, ready in ((away, True), (near, False)):
+        one = preflight_module._runs_root(site.site, tmp_path / "runs")
+        assert one.ok is ready, one.saw
