@@ -245,7 +245,11 @@ def open_campaign(
             keeper=keeper,
             ground=ground,
             progress=progress,
-            trees=Trees(ground=ground, instances=loaded.site.scenarios[scenario].instances),
+            trees=Trees(
+                ground=ground,
+                keeper=keeper,
+                instances=loaded.site.scenarios[scenario].instances,
+            ),
         )
         try:
             yield campaign

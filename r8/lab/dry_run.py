@@ -20,7 +20,7 @@ from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
 from r8.lab.phases import FLUSH_AGAIN
 from r8.lab.plan import check_lives, control_place, plan_for
-from r8.lab.trees import Trees
+from r8.lab.trees import targets
 from r8.lab.work_dry_run import work_dry_run
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _trees(ground: Ground, matrix: Matrix, setting: Setting) -> Iterator[str]:
     if setting.arm.kv != "none":
         verb = "apply" if setting.arm.patch == "patched" else "revert"
         plan = ground.site.scenarios[matrix.scenario]
-        for target in Trees(ground=ground, instances=plan.instances).targets(setting.env):
+        for target in targets(ground, plan.instances, setting.env):
             words = [f"{key}={value}" for key, value in sorted(target.env.items())]
             argv = ["env", *words, *target.command] if words else list(target.command)
             yield line(HERE, [*argv, "-"], "< patch agent: status")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.errors import PatchError, SiteError
@@ -10,9 +13,25 @@ from r8.lab import patching
 from r8.model import PatchState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from r8.lab.ground import Ground
+    from r8.lab.keeper import Keeper
     from r8.lab.patching import PatchStatus, PatchTarget
     from r8.lab.site import Arm
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# What brings a tree back into the state it was found in; a foreign one is never touched.
+_BACK = {"base": "revert", "patched": "apply"}
+
+
+def targets(ground: Ground, instances: Sequence[str], env: dict[str, str]) -> list[PatchTarget]:
+    """The trees the engines of this environment import, one a host."""
+    return [
+        patching.PatchTarget(command=tuple(ground.python(host)), env=env)
+        for host in ground.site.hosts_of(instances)
+    ]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,15 +39,11 @@ class Trees:
     """Every LMCache tree this campaign touches, and what it was before."""
 
     ground: Ground
+    keeper: Keeper
     instances: tuple[str, ...]
-    _found: dict[tuple[tuple[str, ...], str], tuple[PatchTarget, str]] = field(default_factory=dict)
-
-    def targets(self, env: dict[str, str]) -> list[PatchTarget]:
-        """The trees the engines of this environment import, one a host."""
-        return [
-            patching.PatchTarget(command=tuple(self.ground.python(host)), env=env)
-            for host in self.ground.site.hosts_of(self.instances)
-        ]
+    _found: dict[tuple[tuple[str, ...], str], tuple[PatchTarget, str, int | None]] = field(
+        default_factory=dict
+    )
 
     def set(self, arm: Arm, env: dict[str, str]) -> PatchState:
         """Bring LMCache into the state the arm names, on every host.
@@ -38,7 +53,9 @@ class Trees:
             SiteError: another LMCache than the arm names, or hosts that differ.
 
         """
-        states = [self._set_one(target, arm) for target in self.targets(env)]
+        states = [
+            self._set_one(target, arm) for target in targets(self.ground, self.instances, env)
+        ]
         if len(set(states)) > 1:
             raise SiteError(
                 f"the hosts import different LMCache files: "
@@ -51,17 +68,32 @@ class Trees:
     def _set_one(self, target: PatchTarget, arm: Arm) -> PatchState:
         before = patching.status(target)
         key = (target.command, target.env.get("PYTHONPATH", ""))
-        self._found.setdefault(key, (target, before.state))
+        if key not in self._found:
+            self._found[key] = (target, before.state, self._note_way_back(target, before.state))
         now = patching.apply(target) if arm.patch == "patched" else patching.revert(target)
         return _as_state(now, arm)
 
+    def _note_way_back(self, target: PatchTarget, state: str) -> int | None:
+        """Let the keeper bring the tree back when this process cannot: it may be somebody's own."""
+        if state not in _BACK:
+            return None
+        return self.keeper.on_exit(way_back_argv(target, state), "LMCache as it was found")
+
     def restore(self) -> None:
         """Leave every tree as this campaign found it."""
-        for target, state in self._found.values():
-            if state == "base":
-                patching.revert(target)
-            elif state == "patched":
-                patching.apply(target)
+        for target, state, token in self._found.values():
+            if state in _BACK:
+                (patching.revert if _BACK[state] == "revert" else patching.apply)(target)
+            if token is not None:
+                self.keeper.forget(token)
+
+
+def way_back_argv(target: PatchTarget, state: str) -> list[str]:
+    """The command that brings a tree back into the state `base` or `patched`."""
+    words = ["patch", _BACK[state], "--python", shlex.join(target.command)]
+    if path := target.env.get("PYTHONPATH"):
+        words += ["--lmcache", path]
+    return ["env", f"PYTHONPATH={CHECKOUT}", sys.executable, "-m", "r8", *words]
 
 
 def _as_state(now: PatchStatus, arm: Arm) -> PatchState:
