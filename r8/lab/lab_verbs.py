@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.console import table
-from r8.errors import EXIT_USAGE
+from r8.errors import EXIT_USAGE, SiteError
 from r8.lab import keeper, status
 from r8.lab.instruments import CHECKOUT
 from r8.lab.matrix import LIFE_SUFFIX
@@ -78,6 +78,13 @@ def _word(check: Check) -> str:
 
 
 def _status(args: argparse.Namespace) -> int:
+    # Where runs go by default need not be there yet; a folder that was named must be.
+    if args.runs_root != RUNS_ROOT and not args.runs_root.is_dir():
+        raise SiteError(
+            "there is no such folder",
+            where=str(args.runs_root),
+            next_step=f"give the --runs-root the session had, or none for {RUNS_ROOT}",
+        )
     rows = [_place(path) for path in sorted(args.runs_root.glob("*/*")) if path.is_dir()]
     left = keeper.leftovers(args.runs_root / ".keeper")
     begun, damaged = status.campaigns(args.runs_root)

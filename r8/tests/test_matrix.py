@@ -193,3 +193,11 @@ def test_what_to_type_next_finds_the_campaign_where_it_lies(tmp_path: Path) -> N
     words = shlex.split(shown.partition("go on with: ")[2])
     assert words[-4:] == ["--resume", "r2-x", "--runs-root", str(tmp_path / "my runs")]
     assert "--runs-root" not in text(RUNS_ROOT / "r2-cold-recovery", matrix())
+
+
+def test_a_folder_that_is_not_there_has_no_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A typo would read as "nothing was ever run"."""
+    assert main(["status", "--runs-root", str(tmp_path / "rnus")]) == EXIT_USAGE
+    assert "there is no such folder" in capsys.readouterr().err
