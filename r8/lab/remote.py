@@ -153,11 +153,12 @@ def _best_ping(host: Host, pings: int, complaints: IO[bytes]) -> ClockOffset | N
 def _ping(process: subprocess.Popen[str], host: Host, complaints: IO[bytes]) -> ClockOffset:
     began_ns, began_wall_ns = time.monotonic_ns(), time.time_ns()
     answer = ""
-    with contextlib.suppress(OSError):
-        if process.stdin is not None and process.stdout is not None:
+    if process.stdin is not None and process.stdout is not None:
+        # One that has ended may have said why: only the question is lost.
+        with contextlib.suppress(OSError):
             # Past the buffer: what stays in one breaks the pipe once more when it is closed.
             os.write(process.stdin.fileno(), b"\n")
-            answer = process.stdout.readline()
+        answer = process.stdout.readline()
     way_ns = time.monotonic_ns() - began_ns
     words = answer.split()
     if len(words) != 2 or not all(word.isdigit() for word in words):  # noqa: PLR2004 - two clocks

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -62,6 +62,20 @@ def test_a_host_that_does_not_answer_is_named() -> None:
 def test_what_the_transport_complains_of_is_told(prefix: tuple[str, ...], said: str) -> None:
     with pytest.raises(InstrumentError, match=f"did not answer: .*{said}"):
         clock_offset(Host(name="gone", exec_prefix=prefix))
+
+
+def test_a_transport_that_ended_before_it_was_asked_is_heard_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = remote._ping
+
+    def late(process: subprocess.Popen[str], host: Host, complaints: IO[bytes]) -> ClockOffset:
+        process.wait()
+        return asked(process, host, complaints)
+
+    monkeypatch.setattr(remote, "_ping", late)
+    with pytest.raises(InstrumentError, match=r"did not answer: Welcome"):
+        clock_offset(Host(name="gone", exec_prefix=("echo", "Welcome")))
 
 
 def test_a_transport_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
