@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.errors import PatchError, SiteError
 from r8.lab import patching
+from r8.lab.instruments import CHECKOUT
 from r8.model import PatchState
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from r8.lab.patching import PatchStatus, PatchTarget
     from r8.lab.site import Arm
 
-
-CHECKOUT = Path(__file__).resolve().parents[2]
 # What brings a tree back into the state it was found in; a foreign one is never touched.
 _BACK = {"base": "revert", "patched": "apply"}
 

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 import pytest
 
-from r8.lab import ledger, patching, trees
+from r8.lab import ledger, patching
+from r8.lab.instruments import CHECKOUT
 from r8.lab.keeper import Keeper
 from r8.lab.site import load_site
-from r8.lab.trees import CHECKOUT, Trees
+from r8.lab.trees import Trees
 
 SITE = load_site(CHECKOUT / "data" / "sites" / "rehearsal.toml").site
 PATCHED = SITE.arms["patched"]
@@ -96,7 +97,7 @@ def test_a_campaign_that_is_killed_leaves_lmcache_as_it_was(tmp_path: Path) -> N
     state = tmp_path / "keeper"
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, state, target.command[0], tree],
-        cwd=trees.CHECKOUT,
+        cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
