@@ -7,7 +7,7 @@
     ├── EngineError              an inference engine did not start, answer or stop
     ├── InstrumentError          the load client or a probe failed as a process
     ├── EvidenceError            a run directory cannot be trusted            (exit code 3)
-    │   ├── IncompleteRunError   it was never finalised
+    │   ├── IncompleteRunError   it was never finalised, or lost its manifest
     │   ├── TamperedRunError     a file differs from its manifest
     │   └── BundleError          a sealed bundle is not what its seal says
     └── MetricError              a metric was asked of rows that cannot support it (exit code 3)
@@ -80,7 +80,7 @@ class EvidenceError(R8Error):
 
 
 class IncompleteRunError(EvidenceError):
-    """A run directory was never finalised."""
+    """A run directory was never finalised, or lost its manifest."""
 
 
 class TamperedRunError(EvidenceError):

@@ -48,7 +48,7 @@ class Evidence:
 def read_run(path: Path) -> Evidence:
     """Check a run directory and open it.
 
-    Raises IncompleteRunError when it was never finalised, TamperedRunError naming a file that is
+    Raises IncompleteRunError when it has no seal, TamperedRunError naming a file that is
     changed, missing or not listed, EvidenceError for another schema version or a bad `run.json`.
     """
     path = path.resolve()
@@ -58,14 +58,16 @@ def read_run(path: Path) -> Evidence:
             where=str(path),
             next_step="name a directory data/runs/<scenario>/<run_id>",
         )
-    unfinished = path.name.endswith(UNFINISHED_SUFFIXES)
-    if unfinished or not (path / MANIFEST).is_file():
-        # A run is sealed before it gets its name: without the seal it lost it on the way here.
-        again = "its MANIFEST.sha256 is gone: fetch the directory again from where it was made"
+    if path.name.endswith(UNFINISHED_SUFFIXES):
         raise IncompleteRunError(
-            "the run was never finalised",
+            "the run was never finalised", where=str(path), next_step=f"r8 recover {path}"
+        )
+    if not (path / MANIFEST).is_file():
+        # A run is sealed before it gets its name: it lost its seal on the way here.
+        raise IncompleteRunError(
+            f"the run has no {MANIFEST}",
             where=str(path),
-            next_step=f"r8 recover {path}" if unfinished else again,
+            next_step="fetch the directory again from where it was made",
         )
     manifest = parse_manifest(path)
     _check_files(path, manifest)

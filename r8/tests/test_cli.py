@@ -92,7 +92,7 @@ def test_what_is_no_run_is_one_line_and_exit_four(
             assert err.count("\n") == 1
 
 
-def test_a_run_that_was_never_finalised_is_one_line_and_exit_three(
+def test_a_run_without_its_seal_is_one_line_and_exit_three(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     partial, torn = tmp_path / "x.partial", tmp_path / "y"
@@ -103,7 +103,8 @@ def test_a_run_that_was_never_finalised_is_one_line_and_exit_three(
         for path in (partial, torn):
             code, out, err = out_of(capsys, verb, str(path))
             assert (code, out) == (3, "")
-            assert "never finalised" in err
+            assert ("never finalised" in err) is (path == partial)
+            assert ("has no MANIFEST.sha256" in err) is (path == torn)
             # `recover` knows unfinished runs by their name: it would find nothing in the other.
             assert ("r8 recover" in err) is (path == partial)
             assert err.count("\n") == 1
