@@ -62,7 +62,7 @@ def model_directories(root: Path) -> list[Path]:
     """Directories right below one that hold weights themselves: links lead to another device."""
     if not root.is_dir():
         return []
-    return sorted(path for path in root.iterdir() if _weights(path))
+    return sorted(path for path in root.iterdir() if not path.is_symlink() and _weights(path))
 
 
 def _weights(directory: Path) -> list[Path]:

@@ -16,6 +16,7 @@ from r8.lab.site import Host
 from r8.lab.work_stage import ALL_FILES, make_durable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from r8.lab.work_stage import WorkStage
@@ -71,6 +72,7 @@ def test_weights_that_are_links_lie_elsewhere_and_are_no_model(tmp_path: Path) -
     linked.mkdir(parents=True)
     weights = tmp_path / "elsewhere" / "model-0" / "model-00001-of-00001.safetensors"
     (linked / weights.name).symlink_to(weights)
+    (tmp_path / "models" / "model-1").symlink_to(weights.parent)
     assert model_files.model_directories(tmp_path / "models") == []
     assert model_files.model_directories(tmp_path / "nowhere") == []
     with pytest.raises(SiteError, match="0 model directories for 1 workers"):
@@ -96,13 +98,10 @@ def test_bytes_of_a_readback_are_sampled_on_both_sides() -> None:
     assert "readback" in checkpointing.checkpoint.__code__.co_consts
 
 
-@pytest.mark.parametrize(("device", "emptied"), [("cuda:3", 1), ("npu:0", 1), ("cpu", 0)])
-def test_a_loader_gives_the_accelerator_its_memory_back(
-    monkeypatch: pytest.MonkeyPatch, device: str, emptied: int
-) -> None:
-    calls: list[str] = []
+def _loader(monkeypatch: pytest.MonkeyPatch, empty_cache: Callable[[], None]) -> ModuleType:
+    """The loader, with as much of torch as giving memory back asks for."""
     torch = ModuleType("torch")
-    backend = SimpleNamespace(empty_cache=lambda: calls.append("emptied"))
+    backend = SimpleNamespace(empty_cache=empty_cache)
     vars(torch).update(
         Tensor=object,
         cuda=backend,
@@ -118,5 +117,26 @@ def test_a_loader_gives_the_accelerator_its_memory_back(
     assert spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    tool._let_go(device)
+    return tool
+
+
+@pytest.mark.parametrize(("device", "emptied"), [("cuda:3", 1), ("npu:0", 1), ("cpu", 0)])
+def test_a_loader_gives_the_accelerator_its_memory_back_also_when_it_could_not_load(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: str, emptied: int
+) -> None:
+    calls: list[str] = []
+    tool = _loader(monkeypatch, lambda: calls.append("emptied"))
+    answer = tool._answer({"start_ns": 0, "path": str(tmp_path)}, device)
+    assert answer["outcome"] == "failed"
     assert len(calls) == emptied
+
+
+def test_a_device_that_fails_again_does_not_take_the_answer_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("device lost")
+
+    answer = _loader(monkeypatch, fail)._answer({"start_ns": 0, "path": str(tmp_path)}, "cuda:0")
+    assert "no *.safetensors" in answer["error"]
+    assert answer["let_go_error"] == "RuntimeError: device lost"

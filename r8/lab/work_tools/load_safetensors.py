@@ -108,9 +108,9 @@ def _let_go(device: str) -> None:
 
 def _answer(order: dict[str, Any], device: str) -> dict[str, Any]:
     try:
-        return _carry_out(order, device)
+        row = _carry_out(order, device)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this order's outcome
-        return {
+        row = {
             "begin_ns": None,
             "end_ns": None,
             "bytes": None,
@@ -118,6 +118,12 @@ def _answer(order: dict[str, Any], device: str) -> dict[str, Any]:
             "outcome": "failed",
             "error": f"{type(error).__name__}: {error}",
         }
+    # Only here nobody holds what was loaded, also where loading failed halfway.
+    try:
+        _let_go(device)
+    except Exception as error:  # noqa: BLE001 - a device that failed fails here too: the row counts
+        row["let_go_error"] = f"{type(error).__name__}: {error}"
+    return row
 
 
 def main() -> int:
@@ -133,9 +139,7 @@ def main() -> int:
     _say(given.answers, {"ready": True, "pid": os.getpid(), **facts})
     for line in sys.stdin:
         order = json.loads(line)
-        answer = _answer(order, given.device)
-        _let_go(given.device)
-        _say(given.answers, {"order": order["order"], **answer})
+        _say(given.answers, {"order": order["order"], **_answer(order, given.device)})
     return 0
 
 
