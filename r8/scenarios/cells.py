@@ -90,22 +90,25 @@ def require_whole(paths: Sequence[Path]) -> None:
     """What others are held against is a whole campaign, and each of its runs is certified.
 
     Raises:
-        EvidenceError: cells are missing, or a rule refuses a run; nothing is kept as reference.
+        EvidenceError: cells are missing or were left out of this session, or a rule refuses a run;
+            nothing is kept as reference.
 
     """
+    names = {path.name for path in paths}
     for path in paths:
         run = read_run(path)
         plan = find_matrix(path.parent, run.run.campaign_id)
-        left = [one.place for one in cell_states(path.parent, plan) if one.state != "done"]
+        states = cell_states(path.parent, plan)
+        left = [one.place for one in states if one.run is None or one.run.name not in names]
         refused = [one.rule_id for one in forensics_gate.not_held(run)]
         if left or refused:
-            what = f"{len(left)} cells of {plan.campaign_id} are not finished ({', '.join(left)})"
+            what = f"{len(left)} cells of {plan.campaign_id} are not here ({', '.join(left)})"
             if refused:
                 what = f"{', '.join(refused)} refuse {run.run.run_id}"
             raise EvidenceError(
                 f"nothing is kept as reference: {what}",
                 where=str(path.parent),
-                next_step=f"go on with --resume {plan.campaign_id} --record-reference"
+                next_step=f"all cells: --resume {plan.campaign_id} --record-reference, without -k"
                 if not refused
                 else f"see r8 certificate {path}; a reference needs a campaign that held",
             )

@@ -176,7 +176,13 @@ def test_what_is_not_whole_or_not_certified_is_no_reference(tmp_path: Path) -> N
 
     part = judged_run(tmp_path / "part", SyntheticRun(campaign_id="c", run_id="c-b0-patched-c16"))
     _plan(part.path.parent, "c", ("b0-patched-c16", "b1-patched-c16"))
-    with pytest.raises(EvidenceError, match=r"1 cells of c are not finished \(b1-patched-c16\)"):
+    with pytest.raises(EvidenceError, match=r"1 cells of c are not here \(b1-patched-c16\)"):
+        require_whole([part.path])
+    # Finished, but not among those this session judged (`-k`): they would not be kept.
+    judged_run(
+        tmp_path / "part", SyntheticRun(campaign_id="c", run_id="c-b1-patched-c16", block=1)
+    )
+    with pytest.raises(EvidenceError, match=r"1 cells of c are not here \(b1-patched-c16\)"):
         require_whole([part.path])
 
     def warm(tables: Tables) -> None:
