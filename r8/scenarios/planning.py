@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from r8.errors import SiteError
 from r8.lab.campaign import new_campaign_id, plan_campaign
 from r8.lab.cells import arms_known, cells_of
-from r8.lab.matrix import find_matrix, has_matrix
+from r8.lab.matrix import LAST, find_matrix, has_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pytest
 
@@ -95,12 +96,16 @@ def _begun(
 
 
 def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterator[Round]:
-    """Campaigns that were interrupted, with the plan they began with and no other."""
-    folder = config.getoption("--runs-root") / scenario
+    """Campaigns that were interrupted, each once, with the plan they began with and no other."""
+    folder, seen = config.getoption("--runs-root") / scenario, set[str]()
     for wanted in filter(None, (config.getoption("--resume") or "").split(",")):
         if not has_matrix(folder, wanted):
-            continue  # a campaign of another scenario
+            _require_elsewhere(folder.parent, wanted)
+            continue
         matrix = find_matrix(folder, wanted)
+        if matrix.campaign_id in seen:
+            continue
+        seen.add(matrix.campaign_id)
         if matrix.site_sha256 != loaded.sha256:
             raise SiteError(
                 f"campaign {matrix.campaign_id} began with another site file",
@@ -110,6 +115,21 @@ def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterat
         _require_same_plan(config, loaded, scenario, matrix)
         cells = cells_of(loaded.site, scenario, matrix.arms, matrix.blocks, matrix.seed)
         yield Round(loaded=loaded, matrix=matrix, places=cells)
+
+
+def _require_elsewhere(runs_root: Path, wanted: str) -> None:
+    """Refuse an id that each scenario would take for another's campaign, and pass over.
+
+    Raises:
+        SiteError: no scenario has a campaign of that id.
+
+    """
+    if wanted != LAST and not any(has_matrix(folder, wanted) for folder in runs_root.glob("*")):
+        raise SiteError(
+            f"no campaign of any scenario to resume by the name {wanted}",
+            where=str(runs_root),
+            next_step="r8 status lists them; give an id, or `last`",
+        )
 
 
 def _require_same_plan(

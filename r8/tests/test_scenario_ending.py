@@ -105,7 +105,8 @@ def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
         ("--level", "x", "'x' is no whole number of at least 1"),
         ("--order-seed", "-1", "'-1' is no whole number of at least 0"),
         ("--resume", "", "give a campaign's id"),
-        ("--resume", "nonsense", "no campaign of r2-cold-recovery to resume by the name nonsense"),
+        ("--resume", "nonsense", "no campaign of any scenario to resume by the name nonsense"),
+        ("--resume", "last", "no campaign of r2-cold-recovery to resume by the name last"),
         ("--resume", "/x/r2-x.campaign.json", "r8 status lists them"),
         ("--arms", "nothing", "no such arm of r2-cold-recovery: nothing; known: array"),
     ],
@@ -179,9 +180,7 @@ def test_what_is_not_whole_or_not_certified_is_no_reference(tmp_path: Path) -> N
     with pytest.raises(EvidenceError, match=r"1 cells of c are not here \(b1-patched-c16\)"):
         require_whole([part.path])
     # Finished, but not among those this session judged (`-k`): they would not be kept.
-    judged_run(
-        tmp_path / "part", SyntheticRun(campaign_id="c", run_id="c-b1-patched-c16", block=1)
-    )
+    judged_run(tmp_path / "part", SyntheticRun(campaign_id="c", run_id="c-b1-patched-c16", block=1))
     with pytest.raises(EvidenceError, match=r"1 cells of c are not here \(b1-patched-c16\)"):
         require_whole([part.path])
 

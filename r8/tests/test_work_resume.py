@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -228,6 +229,18 @@ def test_campaigns_with_other_cells_are_not_resumed_as_rounds(tmp_path: Path) ->
         write_matrix(folder, plan)
     assert len(_resume(tmp_path, "a,c")) == 2
     with pytest.raises(SiteError, match="a and b have other cells"):
+        _resume(tmp_path, "a,b")
+
+
+def test_a_campaign_named_twice_is_one_round_and_a_name_of_none_is_refused(tmp_path: Path) -> None:
+    """Two rounds of the same runs are refused by the judge, after all of them."""
+    loaded = load_site(_site(tmp_path))
+    plan, _ = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8, campaign_id="a")
+    write_matrix(tmp_path / "runs" / SCENARIO, plan)
+    write_matrix(tmp_path / "runs" / "r2-cold-recovery", replace(plan, campaign_id="of-another"))
+    for names in ("a,a", "a,last", "a,of-another"):
+        assert len(_resume(tmp_path, names)) == 1, names
+    with pytest.raises(SiteError, match="no campaign of any scenario to resume by the name b"):
         _resume(tmp_path, "a,b")
 
 
