@@ -241,7 +241,9 @@ def _same_user(site: Site) -> Check:
     ours = commands.run(through(host.exec_prefix, ["id", "-u"])).output.strip()
     theirs = commands.run(engine_words(site, ["id", "-u"])).output.strip()
     warning = ""
-    if ours not in {"0", theirs}:
+    if not ours:
+        warning = "nobody looked whether they may see the engine's files and counters"
+    elif ours not in {"0", theirs}:
         warning = "residency and /proc/PID/io of another user are not told: C3 and C4 would be "
         warning += "unknown; run R8 as root there, or the engine as this user"
     saw = f"probes run as uid {ours or '?'}, the engine as uid {theirs or '?'}"

@@ -195,13 +195,16 @@ def test_storing_more_at_once_than_the_tier_holds_is_warned_of_with_the_number_t
     assert found.warning.endswith("set populate_concurrency = 2")
 
 
-@pytest.mark.parametrize(("theirs", "warned"), [("0", True), ("1000", False)])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "warned"),
+    [("1000", "0", True), ("1000", "1000", False), ("0", "1000", False), ("", "", True)],
+)
 def test_probes_that_may_not_look_at_the_engines_user_are_warned_of(
-    tmp_path: Path, theirs: str, *, warned: bool
+    tmp_path: Path, ours: str, theirs: str, *, warned: bool
 ) -> None:
-    """Stand-ins on PATH: an `id` of this host that is not root's, and the container's own."""
+    """Stand-ins on PATH: an `id` of this host, and the container's own; "" tells nothing."""
     tool = tmp_path / "id"
-    tool.write_text("#!/bin/sh\necho ${R8_UID:-1000}\n")
+    tool.write_text(f"#!/bin/sh\necho ${{R8_UID-{ours}}}\n")
     tool.chmod(0o755)
     engine = Engine(
         host="local",
