@@ -229,13 +229,6 @@ def _check_names(site: Site, path: Path) -> None:
             where=str(path),
             next_step=f"set schema = {SITE_SCHEMA} and check the keys against data/sites/",
         )
-    if site.engine.exec_prefix and site.engine.root_pid is None:
-        raise SiteError(
-            "engine.exec_prefix without engine.root_pid: another process would pass for the engine",
-            where=str(path),
-            next_step="give the command that prints the engine's pid on its host, for example "
-            "with `docker top`; data/sites/nvidia.toml has one",
-        )
     hosts = {host.name for host in site.hosts}
     devices = {device.name for device in site.devices}
     instances = {instance.name for instance in site.instances}

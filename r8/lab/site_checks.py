@@ -46,6 +46,9 @@ def named_fault(raw: Mapping[str, object], error: str, kinds: Mapping[str, type]
 
 def faults(site: Site) -> Iterator[Fault]:
     """Every fault of a file whose names are known to be defined."""
+    if site.engine.exec_prefix and site.engine.root_pid is None:
+        what = "engine.exec_prefix without engine.root_pid: another process would pass for it"
+        yield what, "give the command that prints the engine's pid on its host, as nvidia.toml does"
     for where, names in _lists(site):
         for name in _twice(names):
             yield f"{where} names '{name}' twice", "name each once"

@@ -75,7 +75,7 @@ def test_an_undefined_name_in_a_command_is_an_error() -> None:
 def test_a_container_needs_the_command_that_prints_the_engines_pid(tmp_path: Path) -> None:
     """Its runtime starts the engine: the process R8 started is not it, and would be watched."""
     prefix = 'exec_prefix = ["docker", "exec", "-i", "vllm"]\n'
-    with pytest.raises(SiteError, match="another process would pass for the engine"):
+    with pytest.raises(SiteError, match="another process would pass for it"):
         load_site(_changed(tmp_path, "kv_args = [", f"{prefix}kv_args = ["))
     named = f'{prefix}root_pid = ["echo", "1"]\nkv_args = ['
     assert load_site(_changed(tmp_path, "kv_args = [", named)).site.engine.root_pid is not None
