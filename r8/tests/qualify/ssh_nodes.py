@@ -42,9 +42,6 @@ class Nodes:
 
     root: Path
     site: Path
-    ssh_config: Path
-    block_device: str  # kernel name
-    lmcache: Path  # a tree of its own: the patch is applied to it
 
 
 def _must(*words: str) -> str:
@@ -62,23 +59,17 @@ def nodes() -> Iterator[Nodes]:
     root = Path(tempfile.mkdtemp(prefix="r8-ssh-", dir="/tmp"))
     with contextlib.ExitStack() as undo:
         undo.callback(shutil.rmtree, root, ignore_errors=True)
-        device = _pool(root, undo)
+        _pool(root, undo)
         _keys(root)
         for number, node in enumerate(NODES):
             _node(root, number, node, undo)
         config = _ssh_config(root)
         for node in NODES:
             _wait(config, node)
-        yield Nodes(
-            root=root,
-            site=_site(root, config),
-            ssh_config=config,
-            block_device=device,
-            lmcache=root / "lmcache",
-        )
+        yield Nodes(root=root, site=_site(root, config))
 
 
-def _pool(root: Path, undo: contextlib.ExitStack) -> str:
+def _pool(root: Path, undo: contextlib.ExitStack) -> None:
     """An XFS on a loop device over an image; both hosts have it at the same place."""
     image, mount = root / "pool.img", root / "pool"
     with image.open("wb") as file:
@@ -89,7 +80,6 @@ def _pool(root: Path, undo: contextlib.ExitStack) -> str:
     _must("mkfs.xfs", "-q", loop)
     _must("mount", loop, str(mount))
     undo.callback(subprocess.run, ["umount", str(mount)], check=False)
-    return Path(loop).name
 
 
 def _keys(root: Path) -> None:
