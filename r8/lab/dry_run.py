@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from r8.lab import clients, controls, engine, instruments, provenance, remote
 from r8.lab.campaign import make_setting
-from r8.lab.dry_run_lines import HERE, calibration, line
+from r8.lab.dry_run_lines import calibration, line
 from r8.lab.ground import imagined
 from r8.lab.hosts import engine_is_remote
 from r8.lab.keeper import Keeper
@@ -68,8 +68,8 @@ def _hosts(ground: Ground) -> Iterator[str]:
         if host.exec_prefix:
             yield ""
             yield f"# host {host.name}: the probes are copied there, clocks are compared"
-            yield line(HERE, remote.install_argv(host), "< probes.tar")
-            yield line(HERE, remote.clock_argv(host))
+            yield line(remote.install_argv(host), "< probes.tar")
+            yield line(remote.clock_argv(host))
 
 
 def _life(
@@ -93,7 +93,7 @@ def _life(
     yield f"# block {first.block}, place {first.order}: {names} on one engine start"
     yield from _trees(ground, matrix, setting)
     if setting.kv is not None:
-        yield line(HERE, setting.kv.words("make"))
+        yield line(setting.kv.words("make"))
     for instance in setting.instances():
         yield _start(setting, instance.name)
     for instance in setting.instances():
@@ -108,11 +108,11 @@ def _life(
             yield from _controls(setting, cell_partial)
     for instance in reversed(setting.instances()):
         if engine_is_remote(site, instance.host):
-            yield line(HERE, engine.stop_argv(site, instance))
+            yield line(engine.stop_argv(site, instance))
         else:
             yield f"# engine {instance.name}: SIGTERM to the process started above, and its tree"
     if setting.kv is not None:
-        yield line(HERE, setting.kv.words("remove"))
+        yield line(setting.kv.words("remove"))
 
 
 def _before_cells(setting: Setting, *, controlled: bool) -> list[str]:
@@ -128,9 +128,9 @@ def _trees(ground: Ground, matrix: Matrix, setting: Setting) -> Iterator[str]:
         for target in targets(ground, plan.instances, setting.env):
             words = [f"{key}={value}" for key, value in sorted(target.env.items())]
             argv = ["env", *words, *target.command] if words else list(target.command)
-            yield line(HERE, [*argv, "-"], "< patch agent: status")
-            yield line(HERE, [*argv, "-"], f"< patch agent: {verb}, by exact digest")
-    yield line(HERE, provenance.versions_argv(ground, setting.env))
+            yield line([*argv, "-"], "< patch agent: status")
+            yield line([*argv, "-"], f"< patch agent: {verb}, by exact digest")
+    yield line(provenance.versions_argv(ground, setting.env))
 
 
 def _start(setting: Setting, name: str) -> str:
@@ -140,7 +140,7 @@ def _start(setting: Setting, name: str) -> str:
     argv = engine.engine_argv(site, instance, env, command)
     if not engine_is_remote(site, instance.host):
         argv = ["env", *(f"{key}={value}" for key, value in sorted(env.items())), *argv]
-    return line(HERE, argv, "&")
+    return line(argv, "&")
 
 
 def _ready(setting: Setting, name: str) -> Iterator[str]:
@@ -149,11 +149,11 @@ def _ready(setting: Setting, name: str) -> Iterator[str]:
     instance = site.instance(name)
     yield f"# until {engine.base_url_of(instance)}{site.engine.ready_path} says 200"
     if asked := engine.root_pid_argv(site, name, setting.names_of(instance)):
-        yield line(HERE, asked)
+        yield line(asked)
 
 
 def _client(phase: str, partial: Path) -> str:
-    return line(HERE, clients.client_argv(partial / "raw" / f"plan-{phase}.json", partial))
+    return line(clients.client_argv(partial / "raw" / f"plan-{phase}.json", partial))
 
 
 def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
@@ -170,15 +170,15 @@ def _cell(setting: Setting, cell: Place, partial: Path) -> Iterator[str]:
             "nics": list(setting.site.device(setting.arm.device).nics),
         }
         if watched.host.exec_prefix:
-            yield line(HERE, instruments.remote_probes_argv(watched.host, plan), "&")
+            yield line(instruments.remote_probes_argv(watched.host, plan), "&")
         else:
-            yield line(HERE, instruments.probes_argv(partial), "&")
+            yield line(instruments.probes_argv(partial), "&")
     kv = setting.kv
     if kv is not None:
-        yield line(HERE, kv.words("look"), "until whole and quiet")
-        yield line(HERE, kv.words("sync"))
+        yield line(kv.words("look"), "until whole and quiet")
+        yield line(kv.words("sync"))
     for command in setting.drop_commands:
-        yield line(HERE, command)
+        yield line(command)
     yield from _residency(kv, "after_drop", partial)
     for phase in ("rewarm", "measure"):
         yield _client(phase, partial)
@@ -195,12 +195,12 @@ def _controls(setting: Setting, partial: Path) -> Iterator[str]:
     yield "# the negative controls of the block, on sessions of their own"
     yield _client(f"control-{controls.RANDOM_PROMPT}", partial)
     for command in setting.drop_commands:
-        yield line(HERE, command)
-    yield line(HERE, kv.words("read in", "STORED_SINCE", "STORED_UNTIL"))
+        yield line(command)
+    yield line(kv.words("read in", "STORED_SINCE", "STORED_UNTIL"))
     yield from _residency(kv, controls.WARM_READ, partial)
     yield _client(f"control-{controls.WARM_READ}", partial)
 
 
 def _residency(kv: KvDirectory | None, moment: str, partial: Path) -> Iterator[str]:
     if kv is not None:
-        yield line(HERE, instruments.residency_argv(Path(kv.path), moment, partial, kv.host))
+        yield line(instruments.residency_argv(Path(kv.path), moment, partial, kv.host))

@@ -1,4 +1,4 @@
-"""What dry runs of both kinds print: a command with its host, and what a device gives by itself."""
+"""What dry runs of both kinds print: a command, and what a device gives by itself."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from r8.lab.site import Plan
     from r8.lab.work_site import WorkPlan
 
-HERE = "here"
 
-
-def line(host: str, argv: Iterable[str], tail: str = "") -> str:
-    """One command as it would be typed, and where."""
-    return f"{host}$ {shlex.join(argv)} {tail}".rstrip()
+def line(argv: Iterable[str], tail: str = "") -> str:
+    """One command as it would be typed on this machine."""
+    return f"here$ {shlex.join(argv)} {tail}".rstrip()
 
 
 def calibration(ground: Ground, plan: Plan | WorkPlan, device: str, block: int) -> Iterator[str]:
@@ -35,10 +33,10 @@ def calibration(ground: Ground, plan: Plan | WorkPlan, device: str, block: int) 
         yield f"# block {block}: device {device} is not measured by itself (fio.read_bytes = 0)"
         return
     yield f"# block {block}: what {device} gives by itself, at most {words.device.fio.longest_s} s"
-    yield line(HERE, words.folder.words("make"))
+    yield line(words.folder.words("make"))
     for kind in (CEILING, SERIAL):
-        yield line(HERE, words.words(kind, write=True))
+        yield line(words.words(kind, write=True))
     for kind in (CEILING, SERIAL):
-        yield line(HERE, ground.drops[device])
-        yield line(HERE, words.words(kind, write=False))
-    yield line(HERE, words.folder.words("remove"))
+        yield line(ground.drops[device])
+        yield line(words.words(kind, write=False))
+    yield line(words.folder.words("remove"))

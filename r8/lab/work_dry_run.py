@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.lab import checkpointing, engine_loading, instruments, loading, write_ceiling
-from r8.lab.dry_run_lines import HERE, calibration, line
+from r8.lab.dry_run_lines import calibration, line
 from r8.lab.ground import imagined
 from r8.lab.hosts import KvDirectory
 from r8.lab.work_stage import ALL_FILES
@@ -53,13 +53,13 @@ def _cell(
     arm = plan.arm[place.arm]
     yield f"# files in {directory.path}: {_files(plan, arm)}"
     if arm.files_dir is None:
-        yield line(HERE, directory.words("make"))
+        yield line(directory.words("make"))
     yield from _workers(ground, plan, place, partial)
-    yield line(HERE, instruments.probes_argv(partial), "&")
+    yield line(instruments.probes_argv(partial), "&")
     phases = _checkpoint if plan.job == "checkpoint" else _reads
     yield from phases(ground, plan, place, directory, partial)
     if arm.files_dir is None:
-        yield line(HERE, directory.words("remove"))
+        yield line(directory.words("remove"))
 
 
 def _files(plan: WorkPlan, arm: WorkArm) -> str:
@@ -80,15 +80,15 @@ def _workers(ground: Ground, plan: WorkPlan, place: Place, partial: Path) -> Ite
         device = plan.accelerator.format(worker=number)
         answers = partial / "raw" / f"worker-w{number}.jsonl"
         words = [str(tool), "--device", device, "--answers", str(answers)]
-        yield line(HERE, ground.python_running(*words), "&")
+        yield line(ground.python_running(*words), "&")
 
 
 def _reads(
     ground: Ground, plan: WorkPlan, place: Place, directory: KvDirectory, partial: Path
 ) -> Iterator[str]:
     arm = plan.arm[place.arm]
-    yield line(HERE, directory.words("sync"))
-    yield line(HERE, directory.words("look"), "until quiet")
+    yield line(directory.words("sync"))
+    yield line(directory.words("look"), "until quiet")
     yield from _drop(ground, arm, directory, partial)
     if engine_loading.is_engine(arm):
         yield from _engines(ground, plan, place, directory)
@@ -115,7 +115,7 @@ def _engines(ground: Ground, plan: WorkPlan, place: Place, directory: KvDirector
         path = Path(directory.path) / name
         env, argv = engine_loading.start_words(ground, arm, path, one)
         settings = [f"{key}={value}" for key, value in sorted(env.items())]
-        yield line(HERE, ["env", *settings, *argv] if settings else argv, "&")
+        yield line(["env", *settings, *argv] if settings else argv, "&")
         if switched:
             yield "# until the next switch; then SIGTERM to it and all it started"
 
@@ -130,19 +130,19 @@ def _checkpoint(
     words = write_ceiling.fio_argv(
         Path(directory.path) / write_ceiling.FILE, nbytes // checkpointing.CEILING_READINGS
     )
-    yield line(HERE, words, f"# {checkpointing.CEILING_READINGS} times, its file removed each time")
+    yield line(words, f"# {checkpointing.CEILING_READINGS} times, its file removed each time")
     yield "# the ranks save, flush and commit at one instant: no sync of ours before the drop"
-    yield line(HERE, directory.words("look"), "twice, nothing flushed")
+    yield line(directory.words("look"), "twice, nothing flushed")
     yield from _drop(ground, arm, directory, partial)
     yield "# each rank reads back what it saved, and the earlier checkpoint is read again"
 
 
 def _drop(ground: Ground, arm: WorkArm, directory: KvDirectory, partial: Path) -> Iterator[str]:
     for words in ground.drop_commands(arm, ()):
-        yield line(HERE, words)
+        yield line(words)
     yield _look(directory, partial, "after_drop")
 
 
 def _look(directory: KvDirectory, partial: Path, moment: str) -> str:
     words = instruments.residency_argv(Path(directory.path), moment, partial, directory.host)
-    return line(HERE, words)
+    return line(words)
