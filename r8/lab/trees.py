@@ -75,7 +75,8 @@ class Trees:
         """Let the keeper bring the tree back when this process cannot: it may be somebody's own."""
         if state not in _BACK:
             return None
-        return self.keeper.on_exit(way_back_argv(target, state), "LMCache as it was found")
+        words, patience_s = way_back_argv(target, state), patching.AGENT_TIMEOUT_S
+        return self.keeper.on_exit(words, "LMCache as it was found", patience_s)
 
     def restore(self) -> None:
         """Leave every tree as this campaign found it."""
