@@ -80,21 +80,23 @@ def judge_all(session: Session, scenario: str) -> None:
     session.outcome = verdict.headline(verdicts)
     if session.record_reference:
         # After judging: no session is ever judged against itself.
-        require_whole(session.run_paths)
+        require_whole(session.run_paths, session.negative_paths)
         kept = record(session.run_paths, REFERENCE_ROOT)
         print(f"{len(kept)} reference runs recorded; {weight(REFERENCE_ROOT)}")
     assert session.exit_code in session.accepted, session.outcome
 
 
-def require_whole(paths: Sequence[Path]) -> None:
+def require_whole(paths: Sequence[Path], negatives: Sequence[Path] = ()) -> None:
     """What others are held against is a whole campaign, and each of its runs is certified.
+
+    `negatives` are cells that were run to hit nothing: there, and part of no claim.
 
     Raises:
         EvidenceError: cells are missing or were left out of this session, or a rule refuses a run;
             nothing is kept as reference.
 
     """
-    names = {path.name for path in paths}
+    names = {path.name for path in (*paths, *negatives)}
     for path in paths:
         run = read_run(path)
         plan = find_matrix(path.parent, run.run.campaign_id)

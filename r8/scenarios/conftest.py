@@ -93,6 +93,7 @@ class Session:
 
     accepted: set[int] = field(default_factory=lambda: {EXIT_REPRODUCED})
     run_paths: list[Path] = field(default_factory=list)
+    negative_paths: list[Path] = field(default_factory=list)  # run, and part of no claim
     record_reference: bool = False
     outcome: str = "no claim was judged"
     exit_code: int = 5

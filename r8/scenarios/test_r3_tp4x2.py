@@ -33,6 +33,7 @@ def test_cell(
     found = origins(path)
     crossed = [row for row in found if row[1] != row[2]]
     if place.arm == NEVER_SHARED:
+        session.negative_paths.append(path)
         assert len(crossed) == len(found) == place.concurrency
         assert [hits for *_, hits in found] == [0] * len(found), found
         return

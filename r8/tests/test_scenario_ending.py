@@ -180,9 +180,13 @@ def test_what_is_not_whole_or_not_certified_is_no_reference(tmp_path: Path) -> N
     with pytest.raises(EvidenceError, match=r"1 cells of c are not here \(b1-patched-c16\)"):
         require_whole([part.path])
     # Finished, but not among those this session judged (`-k`): they would not be kept.
-    judged_run(tmp_path / "part", SyntheticRun(campaign_id="c", run_id="c-b1-patched-c16", block=1))
+    other = judged_run(
+        tmp_path / "part", SyntheticRun(campaign_id="c", run_id="c-b1-patched-c16", block=1)
+    )
     with pytest.raises(EvidenceError, match=r"1 cells of c are not here \(b1-patched-c16\)"):
         require_whole([part.path])
+    # A cell that is run to hit nothing is there and takes part in no claim.
+    require_whole([part.path], [other.path])
 
     def warm(tables: Tables) -> None:
         tables["events"] = [row for row in tables["events"] if row["name"] != "drop_end"]
