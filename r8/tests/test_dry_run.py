@@ -114,6 +114,7 @@ def test_workers_are_printed_as_they_are_started_between_fio_and_the_drop(tmp_pa
         place_of(lines[place_of(lines, "# cell") if number else 0 :], words)
         for number, words in enumerate(order)
     ]
+    assert found[0] < place_of(lines, "# cell")
     assert found[1:] == sorted(found[1:])
     assert not any("mkdir" in line and "/mnt/array/models" in line for line in lines)
 
