@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 import tempfile
 from pathlib import Path
@@ -154,6 +155,31 @@ def test_a_work_scenario_asks_each_device_once_for_room_for_its_largest_cell(
     assert pool.saw.endswith(f"the pool needs {round(1.1 * (8 * snapshot + 8 * tensor))}")
     names = [one.name for one in found]
     assert [names.count(f"device {name}") for name in ("array", "local")] == [1, 1]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_checkpoint_needs_fio_to_write_and_no_room_for_what_others_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
+) -> None:
+    """Also where the site switched the reading calibration off: without fio every cell fails."""
+    tool = tmp_path / "bin" / "fio"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\necho fio-3.36; exit {0 if there else 1}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    loaded = load_site(SITES / "mi308x-r1-checkpoint.toml")
+    for read_bytes in (None, 0):
+        devices = tuple(
+            msgspec.structs.replace(one, kv_dir=str(tmp_path), fio=Stress(read_bytes=read_bytes))
+            for one in loaded.site.devices
+        )
+        site = _changed(loaded, devices=devices).site
+        plan = site.works["r1-checkpoint"]
+        found = {one.name: one for one in place_checks(site, site.devices[0], 0, plan)}
+        one = found["fio on array"]
+        assert one.ok is there
+        assert "its files need" not in one.saw
+        assert one.next_step == ("" if there else "install fio there")
 
 
 def test_an_arm_with_fewer_workers_needs_fewer_models(tmp_path: Path) -> None:
