@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from r8.lab.site import Site
     from r8.lab.work_site import WorkPlan
 
+T = TypeVar("T")
 # A fault: what is wrong, and what to do about it.
 Fault = tuple[str, str]
 
@@ -63,7 +64,7 @@ def faults(site: Site) -> Iterator[Fault]:
         yield from _work(name, work)
 
 
-def _twice(names: Iterable[object]) -> list[object]:
+def _twice(names: Iterable[T]) -> list[T]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
@@ -95,20 +96,14 @@ def _ports(site: Site) -> Iterator[Fault]:
             if plan.job == "load" and plan.arm[arm].tool == "engine":
                 at_once = site.instances[: max(levels_of(plan, arm))]
                 groups[f"works.{name}, arm {arm}"] = tuple(one.name for one in at_once)
-    told: set[tuple[str, int]] = set()
     for where, names in groups.items():
         used = [(site.host_of(one), site.instance(one).port) for one in names]
-        for host, port in set(_pairs_twice(used)) - told:
-            told.add((host, port))
+        for host, port in _twice(used):
             one, other = [n for n, at in zip(names, used, strict=True) if at == (host, port)][:2]
             yield (
                 f"instances {one} and {other} both use port {port} on {host} ({where})",
                 "give each a port of its own",
             )
-
-
-def _pairs_twice(pairs: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    return [pair for pair, count in Counter(pairs).items() if count > 1]
 
 
 def _places(site: Site) -> Iterator[Fault]:
