@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.errors import EXIT_INCONCLUSIVE, EXIT_REPRODUCED, EXIT_USAGE, R8Error, told
+from r8.errors import EXIT_INCONCLUSIVE, EXIT_INVALID, EXIT_REPRODUCED, EXIT_USAGE, R8Error, told
 from r8.lab.dry_run import dry_run
 from r8.lab.keeper import Keeper
 from r8.lab.matrix import mark_broken
@@ -251,6 +251,14 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and isinstance(call.excinfo.value, R8Error):
         report.longrepr = "\nthen ".join(told(call.excinfo.value))
     return report
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Not 1 where no cell ended: `nox -s gate-g2` would then judge the runs of another day."""
+    ended = session.config.stash.get(SESSIONS, {}).values()
+    nothing = bool(ended) and not any(one.run_paths for one in ended)
+    if nothing and exitstatus == pytest.ExitCode.TESTS_FAILED:
+        session.exitstatus = EXIT_INVALID
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -91,6 +91,27 @@ def test_a_site_file_that_cannot_be_is_one_line_and_exit_four(
     assert ended.stdout.count("\n") <= 4
 
 
+@pytest.mark.parametrize(("measured", "code"), [("", 3), ("session.run_paths.append('run')", 1)])
+def test_a_session_that_measured_nothing_does_not_end_as_one_whose_claims_deviate(
+    tmp_path: Path, measured: str, code: int
+) -> None:
+    """The gate goes on after the second, and judges the newest runs it finds."""
+    case = tmp_path / "test_case.py"
+    words = f"SCENARIO = 'r1-parallel-read'\ndef test_it(session):\n    {measured}\n    assert 0\n"
+    case.write_text(words)
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ended = subprocess.run(
+        [*argv, "-p", "r8.scenarios.conftest", "--rootdir", str(tmp_path), str(case)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # 3 is pytest's own word for an internal error as well.
+    assert "1 failed" in ended.stdout
+    assert ended.returncode == code, ended.stdout
+
+
 def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
     with pytest.raises(EvidenceError, match="no cell was measured"):
         judge_all(Session(), "r1-parallel-read")
