@@ -132,8 +132,8 @@ def switches(
 
 
 def warm(stage: WorkStage, models: Mapping[str, Path]) -> None:
-    """The first model again, from the page cache."""
-    name, path = next(iter(models.items()))
+    """The model that was loaded last, again: where memory does not hold all, it is what stayed."""
+    name, path = list(models.items())[-1]
     instance = stage.ground.site.instances[0]
     act(stage, "warm", {name: order(stage, name, path, "warm", instance)})
 

@@ -56,9 +56,10 @@ def _phases(stage: WorkStage, files: Files) -> None:
     orders: dict[str, dict[str, Any]] = {name: paths[name] | planned[name] for name in paths}
     act(stage, "measure", orders)
     look(stage, "after_measure")
-    # One alone: they share the device one has to itself while it serves.
-    first = stage.workers[0]
-    act(stage, "warm", {first: paths[first]})
+    # One alone: they share the device one has to itself while it serves. The last: in memory that
+    # does not hold all models the first is cold again, and a true cold read would refute N1.
+    last = stage.workers[-1]
+    act(stage, "warm", {last: paths[last]})
 
 
 JOB = Job(moves="read", make=make_models, specs=loaders, phases=_phases)

@@ -98,7 +98,7 @@ def _reads(
     else:
         yield "# a small model is loaded by each; then each loads its own, at one instant"
     yield _look(directory, partial, "after_measure")
-    warm = "the first model" if plan.job == "switch" or engine_loading.is_engine(arm) else "each"
+    warm = "the last model" if plan.job == "switch" or engine_loading.is_engine(arm) else "each"
     yield f"# {warm} once more, from the page cache: the certificate must refuse it"
 
 

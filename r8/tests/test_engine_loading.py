@@ -47,6 +47,16 @@ def _stage(tmp_path: Path, scenario: str = LOAD, site: Site = SITE.site) -> Work
     return cast("WorkStage", made)
 
 
+def test_the_model_that_was_loaded_last_is_loaded_warm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where memory does not hold all of them, the first one is cold again."""
+    acted: list[dict[str, dict[str, Any]]] = []
+    monkeypatch.setattr(engine_loading, "act", lambda _stage, _phase, to: acted.append(to))
+    engine_loading.warm(_stage(tmp_path), MODELS)
+    assert [(list(to), to["w1"]["path"]) for to in acted] == [(["w1"], "/kv/model-w1")]
+
+
 def test_every_loader_gets_an_instance_the_arms_model_and_no_kv_tier(tmp_path: Path) -> None:
     one, two = engine_loading.loads(_stage(tmp_path), MODELS).values()
     assert "--model /kv/model-w0 " in " ".join(one["argv"])
