@@ -108,7 +108,11 @@ def _ports(site: Site) -> Iterator[Fault]:
 
 def _places(site: Site) -> Iterator[Fault]:
     """Directories of devices: absolute, and one a device; a shaped one is filled in later."""
-    named = [(one.name, one.host, one.kv_dir) for one in site.devices if "{" not in one.kv_dir]
+    named = [
+        (one.name, one.host, str(PurePosixPath(one.kv_dir)))  # one directory, however it ends
+        for one in site.devices
+        if "{" not in one.kv_dir
+    ]
     for name, _, folder in named:
         if not PurePosixPath(folder).is_absolute():
             yield f"device {name}: kv_dir '{folder}' is not absolute", "begin it with /"

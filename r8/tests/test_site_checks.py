@@ -44,6 +44,7 @@ TWICE = [
     (CLUSTER, '["array", "local-nvme", "recompute"]', '["array", "array", "recompute"]', "twice"),
     (CLUSTER, 'instances = ["a", "b"]', 'instances = ["a", "a"]', "names 'a' twice"),
     (CLUSTER, 'kv_dir = "/mnt/nvme/r8"', 'kv_dir = "/mnt/array/r8"', "2 devices have the kv_dir"),
+    (CLUSTER, 'kv_dir = "/mnt/nvme/r8"', 'kv_dir = "/mnt/array/r8/"', "2 devices have the kv_dir"),
 ]
 
 WORDS = [
