@@ -78,8 +78,7 @@ def _begun(
     config: pytest.Config, loaded: LoadedSite, scenario: str, arms: tuple[str, ...]
 ) -> Iterator[Round]:
     plan, count = loaded.site.plan_of(scenario), config.getoption("--rounds")
-    planned = 0 if plan is None else plan.blocks
-    blocks = 1 if config.getoption("--smoke") else config.getoption("--blocks") or planned
+    blocks = _blocks(config) or (0 if plan is None else plan.blocks)
     base = new_campaign_id(scenario)
     for number in range(count):
         # Rounds are independent: other prompts, another order of arms, engines of their own.
@@ -93,6 +92,12 @@ def _begun(
             campaign_id=base if count == 1 else f"{base}-r{number + 1}",
         )
         yield Round(loaded=loaded, matrix=matrix, places=cells)
+
+
+def _blocks(config: pytest.Config) -> int | None:
+    """Blocks that were asked for; None: none in particular."""
+    asked: int | None = 1 if config.getoption("--smoke") else config.getoption("--blocks")
+    return asked
 
 
 def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterator[Round]:
@@ -138,17 +143,17 @@ def _require_same_plan(
     """What is resumed keeps the plan it began with: another one beside it would be passed over.
 
     Raises:
-        SiteError: `--arms` or `--blocks` ask for another.
+        SiteError: `--arms`, `--blocks` or `--smoke` ask for another.
 
     """
     arms = _arms(config, loaded, scenario) if config.getoption("--arms") else matrix.arms
-    asked = config.getoption("--blocks") or matrix.blocks
+    asked = _blocks(config) or matrix.blocks
     if arms != matrix.arms or asked != matrix.blocks:
         raise SiteError(
             f"campaign {matrix.campaign_id} began with arms {','.join(matrix.arms)} "
             f"and {matrix.blocks} blocks",
-            where="--resume with another --arms or --blocks",
-            next_step="leave both out to go on with it, or begin a new one without --resume",
+            where="--resume with another --arms, --blocks or --smoke",
+            next_step="leave them out to go on with it, or begin a new one without --resume",
         )
 
 

@@ -232,6 +232,19 @@ def test_campaigns_with_other_cells_are_not_resumed_as_rounds(tmp_path: Path) ->
         _resume(tmp_path, "a,b")
 
 
+def test_a_whole_campaign_is_not_resumed_as_a_smoke_run_whose_verdict_need_not_hold(
+    tmp_path: Path,
+) -> None:
+    loaded = load_site(_site(tmp_path))
+    for blocks in (1, 2):
+        name = f"of-{blocks}"
+        plan, _ = plan_campaign(loaded, SCENARIO, ("one",), blocks=blocks, seed=8, campaign_id=name)
+        write_matrix(tmp_path / "runs" / SCENARIO, plan)
+    assert _resume(tmp_path, "of-1", smoke=True)
+    with pytest.raises(SiteError, match="began with arms one and 2 blocks"):
+        _resume(tmp_path, "of-2", smoke=True)
+
+
 def test_a_campaign_named_twice_is_one_round_and_a_name_of_none_is_refused(tmp_path: Path) -> None:
     """Two rounds of the same runs are refused by the judge, after all of them."""
     loaded = load_site(_site(tmp_path))
