@@ -256,7 +256,7 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Not 1 where no cell ended: `nox -s gate-g2` would then judge the runs of another day."""
     ended = session.config.stash.get(SESSIONS, {}).values()
-    nothing = bool(ended) and not any(one.run_paths for one in ended)
+    nothing = bool(ended) and not any(one.run_paths or one.negative_paths for one in ended)
     if nothing and exitstatus == pytest.ExitCode.TESTS_FAILED:
         session.exitstatus = EXIT_INVALID
 
