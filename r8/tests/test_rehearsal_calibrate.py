@@ -129,6 +129,25 @@ def test_a_latency_without_effect_is_an_error(
         calibration.calibrate(device(tmp_path, control), CHUNK)
 
 
+@pytest.mark.parametrize("busy_at", [0, 1])
+def test_a_ceiling_that_a_busy_machine_lowered_is_kept_beside_the_better_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy_at: int
+) -> None:
+    ceilings = [1.0, 1.0]
+    ceilings[busy_at] = 0.95
+
+    def read(kind: str, *_rest: object) -> Reading:
+        share = ceilings.pop(0) if kind == CEILING else 0.2
+        return reading(kind, BANDWIDTH * share)
+
+    monkeypatch.setattr(calibration, "read_files", read)
+    found = calibration.measure_again(device(tmp_path, FakeControl(6_000_000)), CHUNK, None)
+    assert found.ceiling.bytes_per_s == pytest.approx(BANDWIDTH)
+    rows = found.rows("array")
+    assert [row["name"] for row in rows] == [CEILING, CEILING, SERIAL]
+    assert len({row["elapsed_ns"] for row in rows}) == 3
+
+
 def test_an_unshaped_device_is_measured_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +156,7 @@ def test_an_unshaped_device_is_measured_only(
     found = calibration.calibrate(device(tmp_path, None), CHUNK)
     assert found.within is None
     assert found.shape is None
+    assert found.lesser == ()  # read once: the second time a disk's own cache would answer
 
 
 def test_a_page_cache_that_cannot_be_dropped_is_an_error(
