@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     from r8.evidence import Evidence
 
-# References are shipped with the checkout: all of them together must stay small.
-SHIPPED_BYTES_MAX = 20_000_000
+# References are shipped with the checkout: all of them together must stay small. Six blocks of R1's
+# patch, R2 and R3 are 18 MB, R1's other four questions the rest.
+SHIPPED_BYTES_MAX = 26_000_000
 RAW_SUFFIX = ".raw.tar.xz"
 RECORDED_MANIFEST = "raw/recorded.sha256"
 RECORD = "reference.json"
