@@ -86,7 +86,7 @@ def test_r3_on_two_hosts_is_killed_resumed_and_certified(tmp_path: Path) -> None
         run.process.wait()
         _clean(run, ground)
         run = _start(ground, tmp_path / "resumed", "--resume", "last")
-        # No claim speaks of these few cells, so the session's last line and code say "not measured".
+        # No claim speaks of these few cells: the session itself ends with "not measured".
         run.process.wait(timeout=WHOLE_TIMEOUT_S)
         _clean(run, ground)
         whole = [one for one in map(read_run, find_runs(run.runs_root)) if one.run.complete]
