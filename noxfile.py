@@ -92,14 +92,14 @@ def qualify(session: nox.Session) -> None:
 def audit(session: nox.Session) -> None:
     """The published figures: audit report, tables and ledger made again; `-- --check` compares."""
     session.install(*JUDGE)
-    session.run("python", "-m", "r8.audit_files", *(session.posargs or ["--write"]))
+    session.run("python", "-m", "r8.audit.files", *(session.posargs or ["--write"]))
 
 
 @nox.session
 def reports(session: nox.Session) -> None:
     """The reports of data/reference/, made again; `-- --check` compares."""
     session.install(*JUDGE)
-    session.run("python", "-m", "r8.reference_verbs", *(session.posargs or ["--write"]))
+    session.run("python", "-m", "r8.cli.references", *(session.posargs or ["--write"]))
 
 
 @nox.session(name="gate-g2")

@@ -2,6 +2,6 @@
 
 import sys
 
-from r8.cli import main
+from r8.cli.main import main
 
 sys.exit(main())

@@ -1,6 +1,6 @@
 -- The tables of the run directories, as DuckDB views over the files on disk; the small ones copied.
 --
--- By hand, from the top of the checkout (these two files are all that r8.metrics runs as well):
+-- By hand, from the top of the checkout (these two files are all that r8.metrics.measure runs as well):
 --     duckdb
 --     .read data/queries/tables.sql
 --     .read data/queries/metrics.sql

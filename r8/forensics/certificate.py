@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from r8.database import connect, probes_of, settle
+from r8.evidence.database import connect, probes_of, settle
 from r8.forensics import network
 from r8.forensics.case import Case
 from r8.forensics.rule import apply
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from r8.evidence import Evidence
+    from r8.evidence.reader import Evidence
     from r8.forensics.rule import Rule
     from r8.model import Run
 

@@ -1,1 +1,1 @@
-"""The lab: the only room that acts on machines. It writes evidence and expects no answer."""
+"""The lab: the only package that acts on machines. It writes evidence and expects no answer."""

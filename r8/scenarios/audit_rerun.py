@@ -1,7 +1,8 @@
 """`nox -s audit-rerun -- BUNDLE --site F --seed S`: run a few sealed cells again, and compare.
 
 The auditor chooses the seed; it draws the cells. Each is measured on the site given, with the
-sealed run's own prompts, read back from disk, and held against the sealed run by `r8.rerun`.
+sealed run's own prompts, read back from disk, and held against the sealed run by
+`r8.verdict.rerun`.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from r8.cli.run_arguments import evidences
 from r8.console import table
 from r8.errors import EXIT_DEVIATES, EXIT_REPRODUCED, R8Error
-from r8.evidence import read_run
-from r8.lab.campaign import plan_campaign
-from r8.lab.keeper import Keeper
-from r8.lab.preflight import require_ready
-from r8.lab.site import load_site
-from r8.lab.work import open_scenario
-from r8.rerun import DEFAULT_CELLS, compare, drawn
-from r8.runs_verbs import evidences
+from r8.evidence.reader import read_run
+from r8.lab.campaign.engine_campaign import plan_campaign
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.preflight.preflight import require_ready
+from r8.lab.site.file import load_site
+from r8.lab.transfer.campaign import open_scenario
+from r8.verdict.rerun import DEFAULT_CELLS, compare, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from r8.evidence import Evidence
-    from r8.rerun import Comparison
+    from r8.evidence.reader import Evidence
+    from r8.verdict.rerun import Comparison
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
@@ -79,8 +80,8 @@ def _again(original: Evidence, args: argparse.Namespace) -> list[Comparison]:
     wanted = (run.block, run.arm, run.concurrency)
     (place,) = (one for one in cells if (one.block, one.arm, one.concurrency) == wanted)
     with (
-        Keeper(args.runs_root / ".keeper") as keeper,
-        open_scenario(loaded, matrix, (place,), keeper, runs_root=args.runs_root) as campaign,
+        Supervisor(args.runs_root / ".supervisor") as supervisor,
+        open_scenario(loaded, matrix, (place,), supervisor, runs_root=args.runs_root) as campaign,
     ):
         path = campaign.run(replace(place, order=run.order, balanced=False))
     return compare(original, read_run(path))

@@ -5,16 +5,20 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from r8 import claims, forensics_gate, report_tables, rounds_verbs, verdict
-from r8.database import connect
+from r8.claims import reader as claims
+from r8.cli import rounds as rounds_verbs
+from r8.cli.run_arguments import REFERENCE_ROOT, references
 from r8.errors import EvidenceError
-from r8.evidence import read_run
-from r8.lab.matrix import cell_states, find_matrix
-from r8.lab.reference import record, weight
+from r8.evidence.database import connect
+from r8.evidence.reader import read_run
+from r8.forensics import gate as forensics_gate
+from r8.lab.campaign.reference import record, weight
+from r8.lab.site.matrix import cell_states, find_matrix
 from r8.model import Outcome
-from r8.runs_verbs import REFERENCE_ROOT, references
+from r8.report import tables as report_tables
 from r8.scenarios.ending import write_report
-from r8.verdict_rounds import compare_rounds
+from r8.verdict import judge as verdict
+from r8.verdict.rounds import compare_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +26,10 @@ if TYPE_CHECKING:
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from r8.evidence import Evidence
-    from r8.lab.campaign import Campaign
-    from r8.lab.plan import Place
-    from r8.lab.work import WorkCampaign
+    from r8.evidence.reader import Evidence
+    from r8.lab.campaign.engine_campaign import Campaign
+    from r8.lab.site.plan import Place
+    from r8.lab.transfer.campaign import WorkCampaign
     from r8.scenarios.conftest import Session
 
 

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.errors import EXIT_INCONCLUSIVE, EXIT_INVALID, EXIT_REPRODUCED, EXIT_USAGE, R8Error, told
-from r8.lab.dry_run import dry_run
-from r8.lab.keeper import Keeper
-from r8.lab.matrix import mark_broken
-from r8.lab.preflight import require_ready
-from r8.lab.site import load_site
-from r8.lab.work import open_scenario
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.preflight.dry_run import dry_run
+from r8.lab.preflight.preflight import require_ready
+from r8.lab.site.file import load_site
+from r8.lab.site.matrix import mark_broken
+from r8.lab.transfer.campaign import open_scenario
 from r8.scenarios.planning import Round, Unfit, planned
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from r8.lab.campaign import Campaign
-    from r8.lab.plan import Place
-    from r8.lab.work import WorkCampaign
+    from r8.lab.campaign.engine_campaign import Campaign
+    from r8.lab.site.plan import Place
+    from r8.lab.transfer.campaign import WorkCampaign
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUNS_ROOT = CHECKOUT / "data" / "runs"
@@ -224,9 +224,9 @@ def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign | WorkCampaign
         try:
             require_ready(one.loaded, scenario, root)
             mark_broken(root / scenario, one.matrix.campaign_id)
-            keeper = stack.enter_context(Keeper(root / ".keeper"))
+            supervisor = stack.enter_context(Supervisor(root / ".supervisor"))
             opened = stack.enter_context(
-                open_scenario(one.loaded, one.matrix, one.places, keeper, runs_root=root)
+                open_scenario(one.loaded, one.matrix, one.places, supervisor, runs_root=root)
             )
         except R8Error as error:
             stack.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.claims import load_claims
-from r8.report import report
+from r8.claims.reader import load_claims
+from r8.report.document import report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from r8.evidence import Evidence
+    from r8.evidence.reader import Evidence
     from r8.scenarios.conftest import Session
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
-from r8.lab.campaign import new_campaign_id, plan_campaign
-from r8.lab.cells import arms_known, cells_of
-from r8.lab.matrix import LAST, find_matrix, has_matrix
+from r8.lab.campaign.engine_campaign import new_campaign_id, plan_campaign
+from r8.lab.site.cells import arms_known, cells_of
+from r8.lab.site.matrix import LAST, find_matrix, has_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from r8.lab.matrix import Matrix
-    from r8.lab.plan import Place
-    from r8.lab.site import LoadedSite
+    from r8.lab.site.file import LoadedSite
+    from r8.lab.site.matrix import Matrix
+    from r8.lab.site.plan import Place
 
 # Blocks use the seeds after their campaign's own; rounds must never meet.
 ROUND_STRIDE = 1000

@@ -15,20 +15,20 @@ import pytest
 from tabulate import tabulate
 
 from r8.errors import R8Error
-from r8.intervals import Interval, log_interval
-from r8.lab.component_runs import Work, device_reading, run_component
-from r8.lab.ground import prepare
-from r8.lab.keeper import Keeper
-from r8.lab.plan import steps
-from r8.lab.rehearsal.readers import CEILING
-from r8.lab.site import load_site
+from r8.lab.campaign.testbed import prepare
+from r8.lab.component.runs import Work, device_reading, run_component
+from r8.lab.instruments.readers import CEILING
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.site.file import load_site
+from r8.lab.site.plan import steps
 from r8.units import BYTES_PER_MIB, NS_PER_S, mb_per_s
+from r8.verdict.intervals import Interval, log_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from r8.lab.ground import Ground
-    from r8.lab.site import LoadedSite
+    from r8.lab.campaign.testbed import Testbed
+    from r8.lab.site.file import LoadedSite
 
 SCENARIO = "r1-parallel-read"
 ARMS = ("unpatched", "patched", "upstream-4", "upstream-32")
@@ -51,7 +51,7 @@ class Bench:
     """A prepared ground and how many rounds to run on it."""
 
     loaded: LoadedSite
-    ground: Ground
+    testbed: Testbed
     rounds: int
     seed: int
 
@@ -63,28 +63,30 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     with contextlib.ExitStack() as stack:
         try:
             loaded = load_site(config.getoption("--site"))
-            keeper = stack.enter_context(Keeper(config.getoption("--runs-root") / ".keeper"))
-            ground = stack.enter_context(prepare(loaded, SCENARIO, keeper, print))
-            ground.calibration(loaded.site.arms["patched"], 0)
+            supervisor = stack.enter_context(
+                Supervisor(config.getoption("--runs-root") / ".supervisor")
+            )
+            testbed = stack.enter_context(prepare(loaded, SCENARIO, supervisor, print))
+            testbed.calibration(loaded.site.arms["patched"], 0)
         except R8Error as error:
             stack.close()
             pytest.exit(f"{type(error).__name__}: {error}", returncode=error.exit_code)
         rounds = config.getoption("--blocks") or ROUNDS
         seed = config.getoption("--order-seed")
-        yield Bench(loaded=loaded, ground=ground, rounds=rounds, seed=seed)
+        yield Bench(loaded=loaded, testbed=testbed, rounds=rounds, seed=seed)
 
 
 def _rates(bench: Bench, work: Work) -> dict[str, list[float]]:
     """Bytes/s of the device and of every arm, one value a round."""
     rates: dict[str, list[float]] = {"device": [], **{arm: [] for arm in ARMS}}
-    device = next(iter(bench.ground.drops))
+    device = next(iter(bench.testbed.drops))
     for step in steps(ARMS, bench.rounds, bench.seed):
         if step.order == 0:
-            reading = device_reading(work, list(bench.ground.drops[device]), CEILING)
+            reading = device_reading(work, list(bench.testbed.drops[device]), CEILING)
             rates["device"].append(reading.bytes_per_s)
         chunks = SERIAL_CHUNKS if step.arm == "unpatched" else work.chunks
         less = replace(work, chunks=chunks, batch_chunks=chunks)
-        result = run_component(bench.ground, step.arm, bench.loaded.site.arms[step.arm], less)
+        result = run_component(bench.testbed, step.arm, bench.loaded.site.arms[step.arm], less)
         rate = result["read_bytes"] * NS_PER_S / result["elapsed_ns"]
         print(f"round {step.block} {step.arm}: {mb_per_s(rate):.1f} MB/s")
         rates[step.arm].append(rate)
@@ -114,10 +116,10 @@ def _show(title: str, rates: dict[str, list[float]]) -> None:
 
 def test_the_patch_reads_a_shaped_device_at_its_ceiling(bench: Bench) -> None:
     """At least 0.95 of fio's best in the same round, and not inferior to upstream's 32 threads."""
-    root = next(iter(bench.ground.kv_roots.values()))
+    root = next(iter(bench.testbed.kv_roots.values()))
     work = Work(directory=root, chunk_bytes=CHUNK_BYTES, chunks=CHUNKS, batch_chunks=CHUNKS)
     rates = _rates(bench, work)
-    _show(f"shaped device ({bench.ground.note}), basis modelled", rates)
+    _show(f"shaped device ({bench.testbed.note}), basis modelled", rates)
     share = _ratio(rates["patched"], rates["device"])
     against = _ratio(rates["patched"], rates["upstream-32"])
     print(f"patched of the device: {_shown(share)}; patched of upstream-32: {_shown(against)}")
@@ -130,17 +132,17 @@ def test_the_patch_reads_a_shaped_device_at_its_ceiling(bench: Bench) -> None:
 
 def test_one_chunk_alone_is_read_in_parallel(bench: Bench) -> None:
     """A reader that is parallel across files only would stay at the serial speed here."""
-    root = next(iter(bench.ground.kv_roots.values()))
+    root = next(iter(bench.testbed.kv_roots.values()))
     work = Work(
         directory=root, chunk_bytes=SINGLE_CHUNK_BYTES, chunks=SINGLE_CHUNKS, batch_chunks=1
     )
-    device = next(iter(bench.ground.drops))
-    ceiling = device_reading(work, list(bench.ground.drops[device]), CEILING).bytes_per_s
-    latency_s = bench.ground.latency_s(device)
+    device = next(iter(bench.testbed.drops))
+    ceiling = device_reading(work, list(bench.testbed.drops[device]), CEILING).bytes_per_s
+    latency_s = bench.testbed.latency_s(device)
     if latency_s is None:
         pytest.skip("the ladder gave an unshaped device: there is no latency to bound it by")
     bound_s = latency_s + SINGLE_CHUNK_BYTES / ceiling
-    result = run_component(bench.ground, "patched", bench.loaded.site.arms["patched"], work)
+    result = run_component(bench.testbed, "patched", bench.loaded.site.arms["patched"], work)
     times_s = sorted(
         (one["end_mono_ns"] - one["begin_mono_ns"]) / NS_PER_S for one in result["batches"]
     )

@@ -1,7 +1,7 @@
 """A session of 72 hours: what its data weighs, how long questions and the report take.
 
-`nox -s bench -- data`. The session is simulated (`r8.tests.simulated_session`); sealing, views,
-report and verification are the real ones. Environment variables change its size:
+`nox -s bench -- data`. The session is simulated (`r8.tests.support.simulated_session`); sealing,
+views, report and verification are the real ones. Environment variables change its size:
 R8_BENCH_DATA_HOURS (72; requests go with it), R8_BENCH_DATA_RUNS (24), R8_BENCH_DATA_DIR (kept when
 given). The same
 questions are asked of JSON lines and CSV of the first R8_BENCH_DATA_ROW_RUNS runs (2), and of the
@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from r8.console import table
-from r8.tests import scale_of_data as scale
-from r8.tests.simulated_session import Scale, specs, write_run
+from r8.evidence.manifest import MANIFEST, manifest_text
+from r8.tests.support import scale_of_data as scale
+from r8.tests.support.simulated_session import Scale, specs, write_run
 
 HOURS = float(os.environ.get("R8_BENCH_DATA_HOURS", "72"))
 ROW_RUNS = int(os.environ.get("R8_BENCH_DATA_ROW_RUNS", "2"))
@@ -148,8 +149,6 @@ def test_a_bundle_of_500_mb_is_verified_in_time(runs: list[Path], folder: Path) 
 
 def _filled(runs: list[Path], root: Path) -> Path:
     """Copies of the runs with a stream each, so that their bundle has the size to be verified."""
-    from r8.evidence_manifest import MANIFEST, manifest_text  # noqa: PLC0415
-
     shutil.rmtree(root, ignore_errors=True)
     missing = scale.VERIFIED_BYTES - scale.parquet_bytes(runs)
     for one in runs:

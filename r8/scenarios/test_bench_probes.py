@@ -21,7 +21,7 @@ import psutil
 import pytest
 from tabulate import tabulate
 
-from r8.lab.instruments import CHECKOUT, PROBE_RATES_HZ
+from r8.lab.instruments.probes import CHECKOUT, PROBE_RATES_HZ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

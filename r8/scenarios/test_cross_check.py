@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from r8.lab.cross_check import OURS, THEIRS, bursts, serving
-from r8.lab.keeper import Keeper
-from r8.lab.site import load_site
+from r8.lab.campaign.cross_check import OURS, THEIRS, bursts, serving
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.site.file import load_site
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from r8.lab.cross_check import Burst
+    from r8.lab.campaign.cross_check import Burst
 
 SCENARIO = "r2-cold-recovery"
 # Prompts are computed: any number of bursts costs the same, and no cache decides.
@@ -62,8 +62,8 @@ def test_both_clients_time_the_same_server_alike(request: pytest.FixtureRequest)
     level, rounds = option("--level"), option("--rounds") if option("--rounds") > 1 else 5
     out = root / "cross-check" / time.strftime("cc-%Y%m%dT%H%M%SZ", time.gmtime())
     with (
-        Keeper(root / ".keeper") as keeper,
-        serving(loaded, SCENARIO, option("--arms") or ARM, level, keeper, out, print) as bench,
+        Supervisor(root / ".supervisor") as supervisor,
+        serving(loaded, SCENARIO, option("--arms") or ARM, level, supervisor, out, print) as bench,
     ):
         found = list(bursts(bench, rounds))
     ratio, table = compared(found)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.evidence import read_run
+from r8.evidence.reader import read_run
 from r8.scenarios.cells import judge_all, measure, origins, require_certificate
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from r8.lab.campaign import Campaign
-    from r8.lab.plan import Place
+    from r8.lab.campaign.engine_campaign import Campaign
+    from r8.lab.site.plan import Place
     from r8.scenarios.conftest import Session
 
 SCENARIO = "r3-tp4x2"

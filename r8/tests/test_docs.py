@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from r8 import cli
+from r8.cli import main as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()

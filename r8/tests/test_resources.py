@@ -12,12 +12,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from r8.database import QUERY_FILES, connect, probes_of
 from r8.errors import UsageError
-from r8.evidence import read_run, read_runs
-from r8.metrics import measure
+from r8.evidence.database import QUERY_FILES, connect, probes_of
+from r8.evidence.reader import read_run, read_runs
+from r8.metrics.measure import measure
 from r8.resources import data_path, query_text
-from r8.tests.run_factory import SyntheticRun, build_run
+from r8.tests.support.run_factory import SyntheticRun, build_run
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,8 +9,9 @@ import pytest
 
 from load_client import calibrate, capture, limit, target
 from probes import pagecache
-from r8 import enginelog, schema
-from r8.lab.rehearsal import readers
+from r8 import schema
+from r8.evidence import engine_log as enginelog
+from r8.lab.instruments import readers
 from r8.schema import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import SiteError
-from r8.lab import commands, instruments
+from r8.lab.instruments import probes as instruments
+from r8.lab.machine import commands
 from r8.lab.rehearsal import stack as engine_stack
 from r8.lab.rehearsal.calibrate import Calibration, calibrate, measure_again
-from r8.lab.rehearsal.ladder import shaped_device
+from r8.lab.rehearsal.fallback import shaped_device
 from r8.lab.rehearsal.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from r8.lab.keeper import Keeper
-    from r8.lab.rehearsal.ladder import ShapedDevice
-    from r8.lab.site import Plan, Site
-    from r8.lab.site_rehearsal import Shape as SiteShape
+    from r8.lab.machine.supervisor import Supervisor
+    from r8.lab.rehearsal.fallback import ShapedDevice
+    from r8.lab.site.file import Plan, Site
+    from r8.lab.site.rehearsal import Shape as SiteShape
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 # Beside nox's own environments, so that `git clean` and a newcomer find it in one place.
@@ -37,7 +38,7 @@ ENGINE_TOOL = "engine"
 def rehearsal_ground(
     site: Site,
     scenario: str,
-    keeper: Keeper,
+    supervisor: Supervisor,
     work_dir: Path,
     say: Callable[[str], None],
     arms: Sequence[str] = (),
@@ -66,7 +67,7 @@ def rehearsal_ground(
         model_dir = str(model["path"])
     with contextlib.ExitStack() as stack:
         shapes = rehearsal.shapes_of(scenario)
-        devices = _devices(shapes, keeper, work_dir, stack, say)
+        devices = _devices(shapes, supervisor, work_dir, stack, say)
         calibrators = {
             shape.device: _calibrator(
                 devices[shape.device], needs.chunk_bytes, shape, work_dir, say
@@ -170,7 +171,7 @@ def _connector(work_dir: Path) -> Path:
 
 def _devices(
     shapes: list[SiteShape],
-    keeper: Keeper,
+    supervisor: Supervisor,
     work_dir: Path,
     stack: contextlib.ExitStack,
     say: Callable[[str], None],
@@ -186,7 +187,7 @@ def _devices(
         )
         say(f"shaped device {wanted.device}")
         device = stack.enter_context(
-            shaped_device(shape, keeper, work_dir, wanted.device, wanted.image_bytes)
+            shaped_device(shape, supervisor, work_dir, wanted.device, wanted.image_bytes)
         )
         say(f"{wanted.device}: rung {device.rung.name}, {device.note}")
         if device.rung.cannot:

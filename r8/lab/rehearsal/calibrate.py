@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
-from r8.lab.rehearsal.readers import CEILING, SERIAL, Reading, read_files
+from r8.lab.instruments.readers import CEILING, SERIAL, Reading, read_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from r8.lab.rehearsal.control import Control
-    from r8.lab.rehearsal.ladder import ShapedDevice
+    from r8.lab.rehearsal.fallback import ShapedDevice
     from r8.lab.rehearsal.shape import Shape
 
 PUBLISHED_CEILING_GB_PER_S = 5.23

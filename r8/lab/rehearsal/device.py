@@ -1,6 +1,7 @@
 """The stages of a shaped device: image on FUSE, loop device on the image, XFS on the loop device.
 
-Every stage notes its undoing in the keeper before it acts, and raises `StageError` with the words
+Every stage notes its undoing in the supervisor before it acts, and raises `StageError` with the
+words
 of the tool that refused, so that the ladder can step down and say why.
 """
 
@@ -22,7 +23,7 @@ from r8.units import BYTES_PER_GIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from r8.lab.keeper import Keeper
+    from r8.lab.machine.supervisor import Supervisor
     from r8.lab.rehearsal.shape import Shape
 
 # An engine with its KV space, LMCache's CPU tier and the load client, all on the same machine.
@@ -67,19 +68,19 @@ def available_memory_bytes() -> int:
 
 
 @contextmanager
-def directory(keeper: Keeper, path: Path) -> Iterator[Path]:
+def directory(supervisor: Supervisor, path: Path) -> Iterator[Path]:
     """A directory that is removed with everything in it."""
-    token = keeper.on_exit(undo_argv("remove", path), f"directory {path.name}")
+    token = supervisor.on_exit(undo_argv("remove", path), f"directory {path.name}")
     path.mkdir(parents=True)
     try:
         yield path
     finally:
-        keeper.undo(token)
+        supervisor.undo(token)
 
 
 @contextmanager
 def fuse_mount(
-    keeper: Keeper, work: Path, shape: Shape, source: Sequence[str]
+    supervisor: Supervisor, work: Path, shape: Shape, source: Sequence[str]
 ) -> Iterator[tuple[Path, Control]]:
     """The shaped file system, mounted at `work`/fuse and answering orders.
 
@@ -90,26 +91,28 @@ def fuse_mount(
     undo = undo_argv("unmount", mount)
     # Noted on both sides of the start: the mount must be undone before the daemon is ended, and
     # also when nobody lives to note it after the start.
-    early = keeper.on_exit(undo, f"mount {mount}")
+    early = supervisor.on_exit(undo, f"mount {mount}")
     argv = [sys.executable, "-m", "r8.lab.rehearsal.shaped_fs", str(mount)]
     argv += ["--control", str(socket), "--shape", json.dumps(asdict(shape)), *source]
     checkout = Path(__file__).resolve().parents[3]
-    daemon = keeper.spawn("shaped_fs", argv, log_path=log, cwd=checkout, grace_s=_DAEMON_GRACE_S)
-    late = keeper.on_exit(undo, f"mount {mount}")
+    daemon = supervisor.spawn(
+        "shaped_fs", argv, log_path=log, cwd=checkout, grace_s=_DAEMON_GRACE_S
+    )
+    late = supervisor.on_exit(undo, f"mount {mount}")
     try:
         control = Control(socket)
         _await_answer(control, daemon.poll, log)
         yield mount, control
     finally:
-        keeper.undo_from(late)
-        keeper.stop(daemon, _DAEMON_GRACE_S)
-        keeper.undo(early)
+        supervisor.undo_from(late)
+        supervisor.stop(daemon, _DAEMON_GRACE_S)
+        supervisor.undo(early)
 
 
 @contextmanager
-def loop_device(keeper: Keeper, image: Path, shape: Shape) -> Iterator[str]:
+def loop_device(supervisor: Supervisor, image: Path, shape: Shape) -> Iterator[str]:
     """A loop device with direct IO on `image`; yields its kernel name, `loop0`."""
-    token = keeper.on_exit(undo_argv("detach", image), f"loop device on {image}")
+    token = supervisor.on_exit(undo_argv("detach", image), f"loop device on {image}")
     try:
         _tool("losetup", "--find", "--direct-io=on", str(image))
         (path,) = loop_devices_on(image)
@@ -124,22 +127,22 @@ def loop_device(keeper: Keeper, image: Path, shape: Shape) -> Iterator[str]:
     except OSError as error:
         raise StageError(f"loop device: {error}") from error
     finally:
-        keeper.undo(token)
+        supervisor.undo(token)
 
 
 @contextmanager
-def xfs_mount(keeper: Keeper, block_device: str, mount: Path) -> Iterator[Path]:
+def xfs_mount(supervisor: Supervisor, block_device: str, mount: Path) -> Iterator[Path]:
     """A fresh XFS on a loop device, mounted at `mount`."""
     # The image is new and sparse: discarding it would only take time. No reflink, no reverse map:
     # less metadata to read cold beside the KV bytes.
     _tool("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0,rmapbt=0", f"/dev/{block_device}")
     mount.mkdir()
-    token = keeper.on_exit(undo_argv("unmount", mount), f"mount {mount}")
+    token = supervisor.on_exit(undo_argv("unmount", mount), f"mount {mount}")
     try:
         _tool("mount", "-t", "xfs", "-o", "noatime", f"/dev/{block_device}", str(mount))
         yield mount
     finally:
-        keeper.undo_from(token)
+        supervisor.undo_from(token)
 
 
 def _await_answer(control: Control, poll: object, log: Path) -> None:

@@ -4,7 +4,7 @@
     python teardown.py detach FILE       no loop device stands on FILE any more
     python teardown.py remove PATH       the directory made for the device is gone
 
-Run as a script by the keeper, possibly long after its parent: standard library only.
+Run as a script by the supervisor, possibly long after its parent: standard library only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PAUSE_S = 0.3
 
 
 def undo_argv(verb: str, path: Path) -> list[str]:
-    """The command that undoes a stage, for `Keeper.on_exit`."""
+    """The command that undoes a stage, for `Supervisor.on_exit`."""
     return [sys.executable, str(Path(__file__).resolve()), verb, str(path.absolute())]
 
 

@@ -8,13 +8,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from r8.forensics.certificate import certify, connect_settled
-from r8.forensics_gate import refusals
+from r8.forensics.gate import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from r8.evidence import Evidence
+    from r8.evidence.reader import Evidence
 
 # Rule C4's own: a clean cell stays inside it.
 TOLERANCE = 0.02

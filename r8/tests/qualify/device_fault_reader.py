@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from r8.lab.component_rig import DiskRig, evict_page_cache
+from r8.lab.component.rig import DiskRig, evict_page_cache
 
 
 def main() -> None:

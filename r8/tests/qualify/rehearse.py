@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from r8.lab import keeper
+from r8.lab.machine import supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 SITE = ROOT / "data" / "sites" / "rehearsal.toml"
@@ -106,13 +106,13 @@ def leftovers(run: Rehearsal) -> list[str]:
     mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if home in line]
     loops = subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=False)
     devices = [line for line in loops.stdout.splitlines() if home in line]
-    undone = [str(one) for one in keeper.leftovers(run.runs_root / ".keeper")]
+    undone = [str(one) for one in supervisor.leftovers(run.runs_root / ".supervisor")]
     files = [str(path) for path in run.home.glob("r8-*")]
     return [*_processes(run.home), *mounts, *devices, *undone, *files]
 
 
 def wait_until_clean(run: Rehearsal) -> list[str]:
-    """What is left when nothing disappears any more within the time the keeper may take."""
+    """What is left when nothing disappears any more within the time the supervisor may take."""
     deadline = time.monotonic() + CLEANUP_S
     while (left := leftovers(run)) and time.monotonic() < deadline:
         time.sleep(0.5)

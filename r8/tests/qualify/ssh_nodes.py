@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.lab.commands import run
+from r8.lab.machine.commands import run
 from r8.lab.rehearsal import stack
 from r8.lab.rehearsal.build import CONNECTOR, STACK_DIR, model_argv
 from r8.tests.qualify.rehearse import ROOT

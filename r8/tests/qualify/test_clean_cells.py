@@ -1,7 +1,8 @@
 """Fifty clean cells on real kernel objects, and fifty of the rehearsal: no false refusal.
 
-The first fifty have a fake engine without a model (r8/tests/fault_lab.py); devices, files, page
-cache, probes and rules are real. The other fifty are whole rehearsals with the real engine; they
+The first fifty have a fake engine without a model (r8/tests/support/fault_lab.py); devices, files,
+page cache, probes and rules are real. The other fifty are whole rehearsals with the real engine;
+they
 take two hours. Both go on where they were ended: R8_CLEAN_S says for how many seconds a rehearsal
 may run this time, and what it finished until then is judged and printed.
 """
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.evidence import find_runs, read_run
-from r8.tests.fault_lab_ground import Ground, make_ground
+from r8.evidence.reader import find_runs, read_run
 from r8.tests.qualify import rehearse
 from r8.tests.qualify.clean_cells import keep, kept, look, print_distribution, require_clean
+from r8.tests.support.fault_lab_testbed import Testbed, make_ground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,13 +37,13 @@ SECONDS = float(os.environ.get("R8_CLEAN_S", "10800"))
 
 
 @pytest.fixture(name="ground", scope="module")
-def _ground() -> Iterator[Ground]:
+def _ground() -> Iterator[Testbed]:
     yield from make_ground()
 
 
 @pytest.mark.parametrize("number", range(CELLS))
-def test_a_clean_cell_is_never_refused(ground: Ground, number: int) -> None:
-    evidence = ground.run(f"clean-{number}", spec={"chunk_bytes": CHUNK_BYTES})
+def test_a_clean_cell_is_never_refused(testbed: Testbed, number: int) -> None:
+    evidence = testbed.run(f"clean-{number}", spec={"chunk_bytes": CHUNK_BYTES})
     seen = look(evidence)
     keep(KEPT, seen)
     require_clean([seen])

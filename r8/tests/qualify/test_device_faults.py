@@ -11,12 +11,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from r8.lab import patching
-from r8.lab.keeper import Keeper
-from r8.lab.rehearsal import ladder
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.patching import patching
+from r8.lab.rehearsal import fallback as ladder
 from r8.lab.rehearsal.extents import physical_ranges
+from r8.lab.rehearsal.fallback import FUSE, LOOP, shaped_device
 from r8.lab.rehearsal.faults import EIO, SHORT, Fault
-from r8.lab.rehearsal.ladder import FUSE, LOOP, shaped_device
 from r8.lab.rehearsal.shape import Shape
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Reader:
 
 
 @pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[Keeper]:
-    with Keeper(tmp_path / "keeper") as one:
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    with Supervisor(tmp_path / "supervisor") as one:
         yield one
 
 
@@ -83,9 +83,11 @@ def _tree(version: str, tmp_path: Path, *, patched: bool) -> Path:
     return tree
 
 
-def _read_with(fault_kind: str, tree: Path, keeper: Keeper, work: Path) -> list[dict[str, Any]]:
+def _read_with(
+    fault_kind: str, tree: Path, supervisor: Supervisor, work: Path
+) -> list[dict[str, Any]]:
     """What both read paths answer while the device fails under one chunk, then once it is well."""
-    with shaped_device(QUICK, keeper, work, "array", 512 << 20) as device:
+    with shaped_device(QUICK, supervisor, work, "array", 512 << 20) as device:
         assert device.rung is (LOOP if fault_kind == EIO else FUSE)
         assert device.control is not None
         reader = Reader(tree, device.kv_dir)
@@ -115,12 +117,12 @@ def _without_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("kind", [EIO, SHORT])
 def test_a_failing_device_is_a_clean_miss(
-    kind: str, version: str, tmp_path: Path, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    kind: str, version: str, tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == SHORT:
         _without_loop(monkeypatch)
     tree = _tree(version, tmp_path, patched=True)
-    sync, prefix, after = _read_with(kind, tree, keeper, tmp_path / "ground")
+    sync, prefix, after = _read_with(kind, tree, supervisor, tmp_path / "ground")
     healthy = ["right"] * CHUNKS
     assert sync["chunks"] == [*healthy[:BAD], "miss", *healthy[BAD + 1 :]], sync
     # The chunk was forgotten with its file: the async path ends before it, and so do later reads.
@@ -132,13 +134,13 @@ def test_a_failing_device_is_a_clean_miss(
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("kind", [EIO, SHORT])
 def test_without_the_patch_the_same_fault_is_written_down(
-    kind: str, version: str, tmp_path: Path, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    kind: str, version: str, tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not an opinion, an observation: printed, and it must differ from the patched behaviour."""
     if kind == SHORT:
         _without_loop(monkeypatch)
     tree = _tree(version, tmp_path, patched=False)
-    answers = _read_with(kind, tree, keeper, tmp_path / "ground")
+    answers = _read_with(kind, tree, supervisor, tmp_path / "ground")
     print(f"\n{version} unpatched, {kind}: {answers}")
     unclean = [
         one

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from r8.database import connect
-from r8.evidence import read_run
-from r8.finalise import finalise
+from r8.evidence.database import connect
+from r8.evidence.finalise import finalise
+from r8.evidence.reader import read_run
 from r8.model import Answer
-from r8.tests.guest import find_kernel, run_in_guest
-from r8.tests.judged_run import findings
+from r8.tests.support.guest import find_kernel, run_in_guest
+from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:
-    from r8.evidence import Evidence
-    from r8.tests.guest import Kernel
+    from r8.evidence.reader import Evidence
+    from r8.tests.support.guest import Kernel
 
 pytestmark = pytest.mark.qualify
 
 PROGRAM = """
 import subprocess
 from pathlib import Path
-from r8.tests.fault_lab import Device, Fault, record_cell
+from r8.tests.support.fault_lab import Device, Fault, record_cell
 
 def run(words):
     subprocess.run(words, shell=True, check=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.evidence import find_runs, read_run
-from r8.evidence_manifest import MANIFEST
-from r8.lab.matrix import cell_states, find_matrix
+from r8.evidence.manifest import MANIFEST
+from r8.evidence.reader import find_runs, read_run
+from r8.lab.site.matrix import cell_states, find_matrix
 from r8.tests.qualify import rehearse
 
 if TYPE_CHECKING:

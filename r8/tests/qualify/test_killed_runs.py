@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.errors import IncompleteRunError
-from r8.evidence import find_runs, read_run
-from r8.finalise import recover
+from r8.evidence.finalise import recover
+from r8.evidence.reader import find_runs, read_run
 from r8.tests.qualify import rehearse
 
 if TYPE_CHECKING:

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.errors import EngineError
-from r8.evidence import read_run
-from r8.lab import phases
-from r8.lab.campaign import Campaign, open_campaign, plan_campaign
-from r8.lab.dry_run import dry_run
-from r8.lab.keeper import Keeper
-from r8.lab.matrix import cell_states, find_matrix, mark_broken
-from r8.lab.plan import places
-from r8.lab.site import load_site
-from r8.lab.status import text
-from r8.tests.standins import Standins, stand_in, standin_site
+from r8.evidence.reader import read_run
+from r8.lab.campaign import phases
+from r8.lab.campaign.engine_campaign import Campaign, open_campaign, plan_campaign
+from r8.lab.campaign.status import text
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.preflight.dry_run import dry_run
+from r8.lab.site.file import load_site
+from r8.lab.site.matrix import cell_states, find_matrix, mark_broken
+from r8.lab.site.plan import places
+from r8.tests.support.standins import Standins, stand_in, standin_site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from r8.lab.matrix import Matrix
-    from r8.lab.plan import Place
-    from r8.lab.site import LoadedSite
+    from r8.lab.site.file import LoadedSite
+    from r8.lab.site.matrix import Matrix
+    from r8.lab.site.plan import Place
 
 pytestmark = pytest.mark.qualify
 
@@ -58,8 +58,8 @@ def campaign_on(
     tmp_path: Path, loaded: LoadedSite, matrix: Matrix, cells: tuple[Place, ...]
 ) -> Iterator[Campaign]:
     with (
-        Keeper(tmp_path / "keeper") as keeper,
-        open_campaign(loaded, matrix, cells, keeper, runs_root=tmp_path / "runs") as campaign,
+        Supervisor(tmp_path / "supervisor") as supervisor,
+        open_campaign(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs") as campaign,
     ):
         yield campaign
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.database import connect
-from r8.evidence import read_run
-from r8.lab import dropping
-from r8.lab.campaign import open_campaign, plan_campaign
-from r8.lab.keeper import Keeper
-from r8.lab.site import load_site
+from r8.evidence.database import connect
+from r8.evidence.reader import read_run
+from r8.lab.campaign import dropping
+from r8.lab.campaign.engine_campaign import open_campaign, plan_campaign
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.site.file import load_site
 from r8.tests.qualify import rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from r8.lab.phases import Stage
+    from r8.lab.campaign.phases import Stage
 
 pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
 
@@ -78,8 +78,8 @@ def test_a_planted_chunk_changes_hash_and_tokens_of_its_session_and_of_no_other(
     loaded = load_site(site)
     matrix, cells = plan_campaign(loaded, "r1-parallel-read", ("patched",), blocks=1, seed=1)
     with (
-        Keeper(tmp_path / "keeper") as keeper,
-        open_campaign(loaded, matrix, cells, keeper, runs_root=tmp_path / "runs") as campaign,
+        Supervisor(tmp_path / "supervisor") as supervisor,
+        open_campaign(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs") as campaign,
     ):
         path = campaign.run(cells[0])
     right, wrong = planted

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.database import connect
-from r8.evidence import Evidence, find_runs, read_run
-from r8.forensics_gate import not_held
+from r8.evidence.database import connect
+from r8.evidence.reader import Evidence, find_runs, read_run
+from r8.forensics.gate import not_held
 from r8.tests.qualify import rehearse
 
 if TYPE_CHECKING:

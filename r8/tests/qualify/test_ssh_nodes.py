@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.evidence import find_runs, read_run
+from r8.evidence.reader import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
-from r8.forensics_gate import refusals
+from r8.forensics.gate import refusals
 from r8.tests.qualify import rehearse
 from r8.tests.qualify.ssh_nodes import NODES, nodes
 
 if TYPE_CHECKING:
-    from r8.evidence import Evidence
+    from r8.evidence.reader import Evidence
     from r8.tests.qualify.rehearse import Rehearsal
     from r8.tests.qualify.ssh_nodes import Nodes
 
@@ -43,10 +43,10 @@ FROM request_origin AS o JOIN runs AS r USING (run_id)
 """
 
 
-def _on_the_nodes(ground: Nodes) -> list[str]:
+def _on_the_nodes(testbed: Nodes) -> list[str]:
     """Processes that have a place of this ground in their words or environment, sshd's aside."""
     found = []
-    place = str(ground.root).encode()
+    place = str(testbed.root).encode()
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             words = (directory / "cmdline").read_bytes()
@@ -66,29 +66,29 @@ def _until(run: Rehearsal, folder: Path, mark: str) -> None:
         time.sleep(0.1)
 
 
-def _clean(run: Rehearsal, ground: Nodes) -> None:
+def _clean(run: Rehearsal, testbed: Nodes) -> None:
     assert rehearse.wait_until_clean(run) == []
-    assert _on_the_nodes(ground) == []
+    assert _on_the_nodes(testbed) == []
 
 
-def _start(ground: Nodes, work: Path, *options: str) -> Rehearsal:
+def _start(testbed: Nodes, work: Path, *options: str) -> Rehearsal:
     work.mkdir()
     runs_root = work.parent / "runs"
     words = ("--smoke", *options)
-    return rehearse.start(work, *words, site=ground.site, runs_root=runs_root, scenario=SCENARIO)
+    return rehearse.start(work, *words, site=testbed.site, runs_root=runs_root, scenario=SCENARIO)
 
 
 def test_r3_on_two_hosts_is_killed_resumed_and_certified(tmp_path: Path) -> None:
-    with nodes() as ground:
-        run = _start(ground, tmp_path / "killed")
+    with nodes() as testbed:
+        run = _start(testbed, tmp_path / "killed")
         _until(run, run.runs_root / "r3-tp4x2", '"measure_begin"')
         run.process.send_signal(signal.SIGKILL)
         run.process.wait()
-        _clean(run, ground)
-        run = _start(ground, tmp_path / "resumed", "--resume", "last")
+        _clean(run, testbed)
+        run = _start(testbed, tmp_path / "resumed", "--resume", "last")
         # No claim speaks of these few cells: the session itself ends with "not measured".
         run.process.wait(timeout=WHOLE_TIMEOUT_S)
-        _clean(run, ground)
+        _clean(run, testbed)
         whole = [one for one in map(read_run, find_runs(run.runs_root)) if one.run.complete]
         assert len(whole) == len(HITS), run.output()[-3000:]
         for evidence in whole:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.tests.test_verify import SEED, Sealed, refuse_random_changes
+from r8.tests.seal.test_verify import SEED, Sealed, refuse_random_changes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,1 @@
+"""What was published, as data: claims, the ledger of figures, arithmetic over printed numbers."""

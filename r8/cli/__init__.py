@@ -1,0 +1,1 @@
+"""Entry points of the r8 command: one module a family of verbs."""

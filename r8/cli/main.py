@@ -1,0 +1,252 @@
+"""The `r8` command: the judge's verbs always, the lab's verbs where the checkout is."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import duckdb
+
+from r8 import __version__
+from r8.audit.rules import explain_rule, is_audit_rule
+from r8.claims.reader import load_claims
+from r8.cli import audit as audit_verbs
+from r8.cli import recover as recover_verbs
+from r8.cli import report as report_verbs
+from r8.cli import rounds as rounds_verbs
+from r8.cli import seal as seal_verbs
+from r8.cli import sql as sql_verbs
+from r8.cli.help_map import door_map
+from r8.cli.run_arguments import (
+    RUNS_ROOT,
+    add_reference,
+    add_runs,
+    evidences,
+    one_evidence,
+    references,
+)
+from r8.console import print_json, table
+from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
+from r8.evidence.reader import find_runs, read_run
+from r8.forensics.certificate import certify, connect_settled
+from r8.forensics.explain import explain, explained
+from r8.forensics.gate import refusals
+from r8.metrics.measure import measure
+from r8.report.tables import finding_table, measurement_table, summary
+from r8.verdict.judge import exit_code, headline, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+LAB_MODULES = ("r8.lab.verbs", "r8.lab.patching.verbs")
+LAB_VERBS = ("preflight", "status", "clean", "patch")
+# Verbs that stand in modules of their own, in the order `r8 --help` lists them.
+VERB_MODULES = (
+    report_verbs,
+    rounds_verbs,
+    audit_verbs,
+    seal_verbs,
+    sql_verbs,
+    recover_verbs,
+)
+# What a shell reports for a process ended by SIGPIPE or SIGINT.
+EXIT_BROKEN_PIPE = 141
+EXIT_INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors are one line and R8's own exit code."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"r8: {message} -> {self.prog} --help\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns its exit code. No traceback for anything a person can mend."""
+    try:
+        args = _parse(argv)
+        code: int = args.func(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader left; the interpreter must not complain about it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except R8Error as error:
+        return _complain(error)
+    except duckdb.Error as error:
+        what = str(error).splitlines()[0]
+        return _complain(
+            EvidenceError(what, where="a table", next_step="the run holds rows R8 cannot read")
+        )
+    except OSError as error:
+        where = str(error.filename or "-")
+        return _complain(
+            UsageError(error.strerror or str(error), where=where, next_step="check the path")
+        )
+    return code
+
+
+def _complain(error: R8Error) -> int:
+    print(f"r8: {error}".replace("\n", " "), file=sys.stderr)
+    return error.exit_code
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    args, unknown = parser.parse_known_args(argv)
+    # A verb that is not here answers for itself, whatever was typed after it.
+    if unknown and args.func is not _needs_checkout:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = _Parser(
+        prog="r8",
+        usage="r8 VERB ... [-h] [--version]",
+        description="Measure, prove and judge external KV-cache tiers: four doors.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"r8 {__version__}")
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS, prog="r8"
+    )
+    _add_judge_verbs(verbs)
+    for module in VERB_MODULES:
+        module.add_verbs(verbs)
+    _add_lab_verbs(verbs)
+    # What argparse keeps of each verb for its own list, which the map replaces.
+    parser.epilog = door_map({one.dest: one.help or "" for one in verbs._choices_actions})  # noqa: SLF001
+    return parser
+
+
+def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    verb = verbs.add_parser("judge", help="a verdict for every claim; owns the exit codes")
+    add_runs(verb)
+    verb.add_argument("--json", action="store_true", help="every verdict in full")
+    add_reference(verb)
+    verb.set_defaults(func=_judge)
+
+    verb = verbs.add_parser("certificate", help="every rule of one run, with its arithmetic")
+    verb.add_argument("run", type=Path, metavar="RUN")
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_certificate)
+
+    verb = verbs.add_parser("explain", help="what a rule is for, reads, and allows")
+    verb.add_argument("rule", metavar="RULE", help="for example C4, or A1 of the audit")
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_explain)
+
+    verb = verbs.add_parser("metrics", help="every metric, as the shared SQL gives it")
+    add_runs(verb)
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_metrics)
+
+    verb = verbs.add_parser("runs", help="finished runs below a folder")
+    verb.add_argument("root", type=Path, nargs="?", default=RUNS_ROOT, metavar="ROOT")
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_runs)
+
+
+def _add_lab_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The lab's own verbs where its modules are; elsewhere verbs that say what is missing."""
+    missing = "this R8 was installed without the lab"
+    if find_spec("r8.lab") is not None:
+        try:
+            modules = [importlib.import_module(name) for name in LAB_MODULES if find_spec(name)]
+        except ImportError as error:
+            missing = f"the lab does not load: {error}"
+        else:
+            for module in modules:
+                module.add_verbs(verbs)
+            return
+    for name in LAB_VERBS:
+        verb = verbs.add_parser(name, help="needs the checkout", add_help=False)
+        verb.set_defaults(func=_needs_checkout, missing=missing)
+
+
+def _needs_checkout(args: argparse.Namespace) -> int:
+    raise UsageError(
+        f"`r8 {args.verb}` acts on machines, and {args.missing}",
+        where="r8",
+        next_step="run it in the R8 checkout, with `python -m r8` and its `lab` dependencies",
+    )
+
+
+def _judge(args: argparse.Namespace) -> int:
+    runs = evidences(args.runs)
+    verdicts = judge(runs, load_claims(), references=references(args.reference, runs))
+    code = exit_code(verdicts)
+    if args.json:
+        rows = [dataclasses.asdict(verdict) for verdict in verdicts]
+        print_json({"exit_code": code, "verdicts": rows})
+    else:
+        print(summary(runs, verdicts))
+        print(f"{headline(verdicts)}; exit code {code}")
+    return code
+
+
+def _certificate(args: argparse.Namespace) -> int:
+    evidence = one_evidence(args.run)
+    with connect_settled([evidence]) as connection:
+        findings = certify(evidence.run, connection)
+    refused = refusals(findings)
+    if args.json:
+        print_json([dataclasses.asdict(one) for one in findings])
+    else:
+        print(finding_table(findings))
+        print(f"{evidence.run.run_id}: {len(refused)} rules refuse this run")
+    return EXIT_INVALID if refused else 0
+
+
+def _explain(args: argparse.Namespace) -> int:
+    of_audit = is_audit_rule(args.rule)
+    if args.json:
+        facts = (
+            {"rule_id": args.rule.upper(), "text": explain_rule(args.rule)} if of_audit else None
+        )
+        print_json(facts or explained(args.rule))
+    else:
+        print((explain_rule if of_audit else explain)(args.rule), end="")
+    return 0
+
+
+def _metrics(args: argparse.Namespace) -> int:
+    found = measure(evidences(args.runs))
+    if args.json:
+        print_json([dataclasses.asdict(one) for one in found])
+        return 0
+    print(measurement_table(found))
+    return 0
+
+
+def _runs(args: argparse.Namespace) -> int:
+    rows = [_run_row(path) for path in find_runs(args.root)]
+    headers = ["run", "scenario", "block", "arm", "level", "basis", "state", "path"]
+    if args.json:
+        print_json([dict(zip(headers, row, strict=True)) for row in rows])
+    elif rows:
+        print(table(rows, headers))
+    else:
+        print(f"no finished runs below {args.root}")
+    return 0
+
+
+def _run_row(path: Path) -> list[str]:
+    try:
+        run = read_run(path).run
+    except EvidenceError as error:
+        return [path.name, *[""] * 5, f"cannot be trusted: {error.what}", str(path)]
+    state = "complete" if run.complete else "recovered, measures nothing"
+    level = f"c{run.concurrency}"
+    cells = [run.run_id, run.scenario, str(run.block), run.arm, level, str(run.basis)]
+    return [*cells, state, str(path)]

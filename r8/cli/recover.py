@@ -1,0 +1,69 @@
+"""`r8 recover DIR...`: seal what interrupted runs journalled, marked as incomplete."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from r8.errors import R8Error, UsageError
+from r8.evidence.finalise import FINALISING_SUFFIX, PARTIAL_SUFFIX, SPENT_SUFFIX, recover
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register `recover`."""
+    verb = subparsers.add_parser(
+        "recover", help="seal what an interrupted run journalled; it is kept as incomplete"
+    )
+    verb.add_argument(
+        "directories",
+        metavar="DIR",
+        type=Path,
+        nargs="+",
+        help="a <run_id>.partial directory, or a folder with some below it",
+    )
+    verb.add_argument("--json", action="store_true")
+    verb.set_defaults(func=_recover)
+
+
+def _recover(args: argparse.Namespace) -> int:
+    """Recover each directory; one that cannot be recovered does not stop the others."""
+    exit_code, rows = 0, []
+    for directory in args.directories:
+        for partial in unfinished(directory):
+            try:
+                final = recover(partial)
+                rows.append({"partial": str(partial), "recovered": str(final), "error": None})
+                if not args.json:
+                    print(f"recovered {final} (incomplete)")
+            except R8Error as error:
+                rows.append({"partial": str(partial), "recovered": None, "error": str(error)})
+                print(f"r8 recover: {error}", file=sys.stderr)
+                exit_code = exit_code or error.exit_code
+    if args.json:
+        print(json.dumps({"exit_code": exit_code, "runs": rows}, indent=1))
+    return exit_code
+
+
+def unfinished(directory: Path) -> list[Path]:
+    """The partial directories that `directory` names or holds, sorted.
+
+    Any of a run's working directories (`.finalising`, `.spent`) names its partial one. Raises
+    UsageError when there is nothing to recover.
+    """
+    for suffix in (PARTIAL_SUFFIX, FINALISING_SUFFIX, SPENT_SUFFIX):
+        if directory.name.endswith(suffix):
+            stem = directory.name.removesuffix(suffix)
+            return [directory.with_name(stem + PARTIAL_SUFFIX)]
+    found = sorted(path for path in directory.rglob(f"*{PARTIAL_SUFFIX}") if path.is_dir())
+    if not found:
+        raise UsageError(
+            "there is no unfinished run",
+            where=str(directory),
+            next_step=f"ls its folder; an unfinished run is a directory *{PARTIAL_SUFFIX}",
+        )
+    return found

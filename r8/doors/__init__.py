@@ -1,1 +1,0 @@
-"""Doors of the judge that touch more than files: keys and ssh-keygen, remote paths for SQL."""

@@ -1,0 +1,109 @@
+"""Checked runs as tables of an in-memory DuckDB, with every view of data/queries over them.
+
+The same two SQL files that an analyst runs by hand (`data/queries/README.md`) make the tables and
+views here; this module only says which directories they read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from r8.errors import MetricError
+from r8.resources import published_path, query_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from r8.evidence.reader import Evidence
+
+# In the order they build on each other.
+QUERY_FILES = ("tables", "metrics")
+# Tables of tables.sql that metrics.sql reads many times: copied into memory once. Not the probes
+# and chunks, of which a long session has tens of millions; Parquet answers as fast.
+_COPIED = ("requests", "engine_log", "calibration")
+# Views beyond the metrics: for analysts and for the pictures of a report.
+VIEW_FILES = ("timelines", "certificate", "claims")
+
+
+def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
+    """A connection with the tables and views over these runs; the caller closes it.
+
+    Raises MetricError for no runs at all: views over nothing would answer every question with
+    nothing.
+    """
+    found = list(evidences)
+    if not found:
+        raise MetricError(
+            "there are no runs to compute from", where="-", next_step="name at least one run"
+        )
+    connection = duckdb.connect()
+    # The judge has no network: what is not built in is an error, not a download.
+    connection.execute("SET autoinstall_known_extensions = false")
+    directories = ", ".join(_quoted(str(evidence.path)) for evidence in found)
+    connection.execute(f"SET VARIABLE r8_run_dirs = [{directories}]")
+    run_ids = ", ".join(_quoted(evidence.run.run_id) for evidence in found)
+    connection.execute(f"SET VARIABLE r8_run_ids = [{run_ids}]")
+    make_views(connection)
+    return connection
+
+
+@contextlib.contextmanager
+def probes_of(run_id: str, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """While it lasts `probes` is this run's alone, over a connection of `connect`.
+
+    A question about one run of many would open the files of all of them to find that out.
+    """
+    ((path,),) = connection.execute(
+        "SELECT getvariable('r8_run_dirs')"
+        "[list_position(CAST(getvariable('r8_run_ids') AS VARCHAR[]), $run)]",
+        {"run": run_id},
+    ).fetchall()
+    if path is None:  # a connection that somebody else made
+        yield
+        return
+    file = _quoted(f"{path}/probes.parquet")
+    connection.execute(f"CREATE TEMP VIEW probes AS FROM read_parquet({file})")
+    try:
+        yield
+    finally:
+        connection.execute("DROP VIEW temp.probes")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def make_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Tables and metrics over the directories the connection's variable names."""
+    _read(connection, "tables")
+    settle(connection, _COPIED)
+    _read(connection, "metrics")
+
+
+def _read(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    for statement in _statements(name):
+        connection.execute(statement)
+
+
+@functools.cache
+def _statements(name: str) -> tuple[Any, ...]:
+    """A query file, parsed once a process: a fifth of what a connection over small runs costs."""
+    return tuple(duckdb.extract_statements(query_text(name)))
+
+
+def settle(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
+    """Put a temporary table of the same name before each view: same rows, computed once."""
+    for name in names:
+        connection.execute(f"CREATE TEMP TABLE {name} AS FROM memory.main.{name}")
+
+
+def add_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Timelines, the certificate's numbers, and published figures beside the runs."""
+    figures = _quoted(str(published_path("figures.parquet")))
+    connection.execute(f"SET VARIABLE r8_figures = {figures}")
+    for name in VIEW_FILES:
+        _read(connection, name)

@@ -1,0 +1,1 @@
+"""One invocation of a scenario on an engine: blocks, engine lifetimes, cells, phases."""

@@ -1,0 +1,100 @@
+"""The negative controls: once a block, after its cells, on sessions no cell measures.
+
+A certificate that never says no says nothing. So one session of every engine is stored before
+everything else of the life, leaves the DRAM tier with the flush, and is read at the very end with
+one thing wrong: its files were read into the page cache after the drop. And a prompt nobody stored
+is sent. What the rules must say of both is not known here.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from r8.lab.campaign import phases
+from r8.lab.campaign.dropping import drop_caches, residency
+from r8.lab.campaign.phases import Stage, load
+from r8.lab.site.plan import CONTROL_SESSION, WARM_CONTROL_SESSION
+from r8.model import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from r8.lab.machine.hosts import KvDirectory
+
+# As the rules know them, in the detail of control_begin and control_end.
+STORE = "store"
+RANDOM_PROMPT = "random_prompt"
+WARM_READ = "warm_read"
+# A few chunks an engine writes behind its answer; without them the control shows nothing, and a
+# rule will say so.
+STORED_TIMEOUT_S = 60.0
+STORED_QUIET_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The control's own sessions, and the interval their files were written in.
+
+    The cell that stores them and the cell that reads them back may differ: one life measures
+    several cells, and each has special sessions of its own.
+    """
+
+    sessions: tuple[tuple[int, ...], ...]  # by instance
+    since: str  # by the clock of the host that holds the files
+    until: str
+
+
+def store(stage: Stage) -> Stored | None:
+    """Store the control's own session: before all others, so that they drive it out of DRAM."""
+    kv = stage.life.setting.kv
+    if kv is None:
+        return None
+    since = kv.now()
+    sessions = stage.special(WARM_CONTROL_SESSION)
+    _load(stage, STORE, sessions)
+    _wait_written(stage, kv)
+    return Stored(sessions=tuple(map(tuple, sessions)), since=since, until=kv.now())
+
+
+def run(stage: Stage, stored: Stored) -> None:
+    """The random prompt, then a drop, the files read into the page cache, and the warm read."""
+    kv = stage.life.setting.kv
+    if kv is None:
+        return
+    _load(stage, RANDOM_PROMPT, stage.special(CONTROL_SESSION))
+    _wait_written(stage, kv)
+    stage.recording.event("control_drop_begin")
+    stage.recording.event("control_drop_end", **drop_caches(stage))
+    done = kv.read_in(stored.since, stored.until)
+    read_in = done.output.strip()
+    stage.recording.event(
+        "control_read_in",
+        rc=done.returncode,
+        error=done.error,
+        bytes=int(read_in) if read_in.isdigit() else None,
+    )
+    residency(stage, WARM_READ)
+    time.sleep(phases.SETTLE_S)
+    _load(stage, WARM_READ, stored.sessions)
+    time.sleep(phases.SETTLE_S)
+
+
+def _load(stage: Stage, name: str, sessions: Sequence[Sequence[int]]) -> None:
+    load(stage, Phase.CONTROL, sessions, f"control-{name}", control=name)
+
+
+def _wait_written(stage: Stage, kv: KvDirectory) -> None:
+    """Until every chunk stored so far is a file and the pool rests."""
+    expected = len(stage.life.stored) * stage.chunks_per_session * stage.plan.ranks
+    deadline = time.monotonic() + STORED_TIMEOUT_S
+    state, since = kv.state(), time.monotonic()
+    while time.monotonic() < deadline:
+        time.sleep(min(phases.DURABLE_LOOK_S, STORED_QUIET_S))
+        now = kv.state()
+        if now != state:
+            state, since = now, time.monotonic()
+        elif now[0] >= expected and time.monotonic() - since >= STORED_QUIET_S:
+            return
+        stage.life.require_alive()

@@ -1,0 +1,1 @@
+"""LMCache's disk backend alone, without an engine: bench and faults."""

@@ -1,0 +1,93 @@
+"""The component bench on a prepared ground, arm by arm, beside what the device itself gives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import InstrumentError
+from r8.lab.instruments.readers import CEILING, SERIAL, Reading, read_files
+from r8.lab.machine import commands
+from r8.lab.patching import patching
+
+if TYPE_CHECKING:
+    from r8.lab.campaign.testbed import Testbed
+    from r8.lab.site.file import Arm
+
+SCRIPT = Path(__file__).with_name("bench.py")
+TIMEOUT_S = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one component run reads: `chunks` files of `chunk_bytes`, `batch_chunks` a call."""
+
+    directory: Path
+    chunk_bytes: int
+    chunks: int
+    batch_chunks: int
+    odirect: bool = False
+
+
+def run_component(testbed: Testbed, name: str, arm: Arm, work: Work) -> dict[str, Any]:
+    """Store, drop and read `work` through LMCache's disk backend in the arm's state.
+
+    Raises:
+        InstrumentError: it failed, missed a chunk, returned a wrong byte or kept a buffer.
+
+    """
+    env = testbed.env(arm)
+    target = patching.PatchTarget(command=tuple(testbed.python()), env=env)
+    (patching.apply if arm.patch == "patched" else patching.revert)(target)
+    directory = work.directory / f"component-{name}"
+    argv = ["env", *(f"{key}={value}" for key, value in env.items()), *testbed.python()]
+    argv += [str(SCRIPT), "--json", "--dir", str(directory), "--arm", name]
+    argv += ["--chunk-bytes", str(work.chunk_bytes), "--chunks", str(work.chunks)]
+    argv += ["--batch-chunks", str(work.batch_chunks)]
+    argv += ["--odirect"] if work.odirect else []
+    try:
+        done = commands.run(argv, timeout_s=TIMEOUT_S)
+    finally:
+        patching.revert(target)
+        shutil.rmtree(directory, ignore_errors=True)
+    if not done.ok:
+        raise InstrumentError(
+            f"the component bench failed: {done.error}", where=done.line, next_step="run it by hand"
+        )
+    result: dict[str, Any] = json.loads(done.output.splitlines()[-1])
+    if result["misses"] or not result["sha256_ok"] or result["buffers_left"]:
+        raise InstrumentError(
+            f"{result['misses']} misses, {result['wrong_chunks']} wrong chunks, "
+            f"{result['buffers_left']} buffers kept",
+            where=done.line,
+            next_step="a bench of wrong bytes says nothing: look at the device and the patch",
+        )
+    return result
+
+
+def device_reading(work: Work, drop: list[str], kind: str, raw_dir: Path | None = None) -> Reading:
+    """What fio (or our own reader, named so) gets from files like the bench's, cold."""
+    if kind not in {CEILING, SERIAL}:
+        raise ValueError(f"unknown kind of reading: {kind}")
+    directory = work.directory / "component-device"
+    directory.mkdir()
+    files = [directory / f"{number}.bin" for number in range(work.chunks)]
+    try:
+        for path in files:
+            _write(path, work.chunk_bytes)
+        commands.run(["sync", "-f", str(directory)])
+        commands.run(drop)
+        return read_files(kind, files, work.chunk_bytes, raw_dir)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _write(path: Path, size_bytes: int) -> None:
+    """Bytes that no layer can compress or share."""
+    with Path("/dev/urandom").open("rb") as source, path.open("wb") as sink:
+        left = size_bytes
+        while left:
+            left -= sink.write(source.read(min(left, 1 << 20)))

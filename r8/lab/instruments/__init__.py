@@ -1,0 +1,1 @@
+"""Probes, load client, fio and journals: what writes evidence during a run."""

@@ -1,0 +1,1 @@
+"""Hosts, commands, processes: everything the lab starts is stopped again."""

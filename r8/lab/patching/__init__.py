@@ -1,0 +1,1 @@
+"""The LMCache patch: found by digest, applied, and taken back."""

@@ -1,0 +1,1 @@
+"""Jobs without a KV engine: model loads, switches, checkpoints."""

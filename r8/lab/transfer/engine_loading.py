@@ -1,0 +1,177 @@
+"""The engine as a loader: what a worker of `work_tools/load_engine.py` is told, and its models.
+
+An arm with tool `engine` starts the site's own engine command, without a KV tier, on a model
+directory of the medium. A loader has an instance of the site for itself (port, accelerator by the
+instance's environment); a switching run has one instance, which all its engines use in turn. The
+weights are real ones to the engine: made on the spot by the rehearsal's tiny model, found in
+`files_dir` on a cluster.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import SiteError
+from r8.lab.machine import commands
+from r8.lab.rehearsal.build import ENGINE_TOOL, MODEL_TIMEOUT_S, model_argv
+from r8.lab.rehearsal.device import available_memory_bytes
+from r8.lab.site.file import fill, fill_one
+from r8.lab.transfer.stage import act
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from r8.lab.campaign.testbed import Testbed
+    from r8.lab.site.file import Instance, Site
+    from r8.lab.site.transfer import WorkArm
+    from r8.lab.transfer.stage import WorkStage
+
+TOOL = Path(__file__).with_name("tools") / "load_engine.py"
+MODEL_WORD = "{model_dir}"
+# What an engine may take of this host's memory; a site of another size says `engine_memory_bytes`.
+ENGINE_BYTES = 6_000_000_000
+
+
+def is_engine(arm: WorkArm) -> bool:
+    """Whether this arm's workers start engines."""
+    return arm.tool == ENGINE_TOOL
+
+
+def require_engines(stage: WorkStage, count: int) -> None:
+    """Stop before anything is made when so many engines cannot run here at once.
+
+    Raises:
+        SiteError: too few instances, too little memory, or a command that names no model.
+
+    """
+    site, where = stage.testbed.site, f"works.{stage.recording.run.scenario}.arm.{stage.place.arm}"
+    what = engine_fault(site, count)
+    if what is not None:
+        raise SiteError(what, where=where, next_step="mend [engine] and [[instances]]")
+    each = int(stage.setting("engine_memory_bytes") or ENGINE_BYTES)
+    available = available_memory_bytes()
+    if available < count * each:
+        raise SiteError(
+            f"{count} engines of {each} bytes do not fit in {available} bytes of free memory",
+            where=where,
+            next_step="give this arm fewer workers in `levels`, or its true engine_memory_bytes",
+        )
+
+
+def engine_fault(site: Site, count: int) -> str | None:
+    """Why a site cannot start so many engines on directories it is given; None: it can."""
+    if not any(MODEL_WORD in word for word in site.engine.command):
+        return f"engine.command has no {MODEL_WORD}: it would load another model than the arm's"
+    if count > len(site.instances):
+        return f"{count} engines at once, and the site has {len(site.instances)} instances"
+    return None
+
+
+def make_models(stage: WorkStage, directories: Mapping[str, Path]) -> None:
+    """A small real model a worker, weights of its own each, in shards of the plan's size.
+
+    Raises:
+        SiteError: no [rehearsal] table to say which, or it could not be made.
+
+    """
+    site, run = stage.testbed.site, stage.recording.run
+    if site.rehearsal is None:
+        raise SiteError(
+            "an engine loads real models only, and none is named",
+            where=f"works.{run.scenario}.arm.{stage.place.arm}",
+            next_step="give files_dir: a directory of model directories on that device",
+        )
+    numbers = site.rehearsal.model_of(run.scenario)
+    for place, directory in enumerate(directories.values()):
+        stage.say(f"making the model of {directory.name}")
+        own = numbers | {"seed": run.seed + place, "shard_bytes": stage.plan.shard_bytes}
+        done = commands.run(
+            model_argv(stage.testbed.python(), directory, own), timeout_s=MODEL_TIMEOUT_S
+        )
+        if not done.ok:
+            raise SiteError(
+                f"the model could not be made: {done.error}",
+                where=str(directory),
+                next_step="mend [rehearsal.models], or give the device a larger image_bytes",
+            )
+
+
+def rewarm(stage: WorkStage) -> None:
+    """Start an engine on a small model from elsewhere, so that its libraries are in memory again.
+
+    A cluster has no such model: there the first start reads the libraries, from their own device.
+    """
+    small = stage.testbed.fillings.get("model_dir")
+    if small:
+        name, instance = stage.workers[0], stage.testbed.site.instances[0]
+        act(stage, "rewarm", {name: order(stage, name, Path(small), "rewarm", instance)})
+
+
+def loads(stage: WorkStage, models: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
+    """Every worker its engine, all let go at one instant, and kept."""
+    pairs = zip(models.items(), stage.testbed.site.instances, strict=False)
+    return {
+        name: order(stage, name, path, "measure", instance, keep=True)
+        for (name, path), instance in pairs
+    }
+
+
+def switches(
+    stage: WorkStage, models: Mapping[str, Path], planned: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, Any]]:
+    """One engine after another on one instance, each until the next one's instant."""
+    turns = stage.recording.raw("turns")
+    turns.mkdir(exist_ok=True)
+    instance = stage.testbed.site.instances[0]
+    return {
+        name: order(stage, name, path, "measure", instance, **planned[name])
+        | {"turn": {"directory": str(turns), "number": number}}
+        for number, (name, path) in enumerate(models.items())
+    }
+
+
+def warm(stage: WorkStage, models: Mapping[str, Path]) -> None:
+    """The model that was loaded last, again: where memory does not hold all, it is what stayed."""
+    name, path = list(models.items())[-1]
+    instance = stage.testbed.site.instances[0]
+    act(stage, "warm", {name: order(stage, name, path, "warm", instance)})
+
+
+def order(
+    stage: WorkStage, worker: str, path: Path, phase: str, instance: Instance, **more: Any
+) -> dict[str, Any]:
+    """What one worker is told to start, and where its log goes; `more` goes along as it is."""
+    engine = stage.testbed.site.engine
+    env, argv = start_words(stage.testbed, stage.arm, path, instance)
+    return {
+        "do": "start",
+        "path": str(path),
+        "argv": argv,
+        "env": env,
+        "url": instance.base_url.format(port=instance.port),
+        "ready_path": engine.ready_path,
+        "log": str(stage.recording.raw(log_name(worker, phase))),
+        "timeout_s": engine.ready_timeout_s,
+        "stop_grace_s": engine.stop_grace_s,
+        **more,
+    }
+
+
+def log_name(worker: str, phase: str) -> str:
+    """The log of the measured phase is the one the judge reads; the others lie beside it."""
+    return f"server-{worker}.log" if phase == "measure" else f"engine-{worker}-{phase}.log"
+
+
+def start_words(
+    testbed: Testbed, arm: WorkArm, path: Path, instance: Instance
+) -> tuple[dict[str, str], list[str]]:
+    """What is added to an engine's environment, and its command, for one model on one instance."""
+    engine = testbed.site.engine
+    own = {"port": str(instance.port), "instance": instance.name, "kv_dir": ""}
+    names = testbed.names(arm) | instance.vars | own | {"model_dir": str(path)}
+    env = engine.env | arm.env | instance.env
+    filled = {key: fill_one(word, names, where=f"env {key}") for key, word in env.items()}
+    # No KV tier: what is read is the model.
+    env = {key: word for key, word in filled.items() if not key.startswith("LMCACHE_")}
+    return env, fill(engine.command, names, where="engine.command")

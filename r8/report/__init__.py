@@ -1,0 +1,1 @@
+"""Renderings of what was judged: pages, tables, charts. Nothing is computed here."""

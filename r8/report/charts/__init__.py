@@ -1,0 +1,1 @@
+"""Charts as SVG, the same to the byte for the same numbers."""

@@ -1,0 +1,1 @@
+"""Evidence that travels: bundles, signatures, redaction, and their verification."""

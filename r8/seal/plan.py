@@ -1,0 +1,154 @@
+"""Which cells a campaign set out to run, by the runs themselves: what is missing is named.
+
+Every run carries the plan of its campaign in its `run_begin` event. Runs that lack it are held
+against the site file kept in their raw/, and without that against each other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import BundleError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from r8.evidence.reader import Evidence
+
+_KEYS = ("arms", "levels", "blocks", "places")
+# A cell's name as the matrix writes it, at the end of its run id.
+_PLACE = re.compile(r"b(?P<block>\d+)-(?P<arm>.+)-c(?P<level>\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignPlan:
+    """The cells of a campaign, and where that is written.
+
+    `places` names every cell; a plan without them is arms x levels in every block.
+    """
+
+    campaign_id: str
+    scenario: str
+    arms: tuple[str, ...]
+    levels: tuple[int, ...]
+    blocks: int
+    source: str
+    places: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> list[tuple[int, str, int]]:
+        """(block, arm, level) of every run the plan asks for."""
+        named = [_PLACE.fullmatch(one) for one in self.places]
+        if named:
+            return sorted((int(m["block"]), m["arm"], int(m["level"])) for m in named if m)
+        return [
+            (block, arm, level)
+            for block in range(self.blocks)
+            for arm in self.arms
+            for level in self.levels
+        ]
+
+
+def plans_of(evidences: Sequence[Evidence]) -> list[CampaignPlan]:
+    """One plan a campaign, in the order of campaign ids.
+
+    Raises BundleError when two runs of a campaign carry different plans.
+    """
+    campaigns = sorted({one.run.campaign_id for one in evidences})
+    return [_plan([one for one in evidences if one.run.campaign_id == name]) for name in campaigns]
+
+
+def missing_cells(plan: CampaignPlan, evidences: Sequence[Evidence]) -> list[str]:
+    """Names of cells the plan has and the runs do not."""
+    there = {_cell(one) for one in evidences if one.run.campaign_id == plan.campaign_id}
+    return [_name(cell) for cell in plan.cells if cell not in there]
+
+
+def unplanned_cells(plan: CampaignPlan, evidences: Sequence[Evidence]) -> list[str]:
+    """Names of cells the runs have and the plan does not."""
+    there = {_cell(one) for one in evidences if one.run.campaign_id == plan.campaign_id}
+    return [_name(cell) for cell in sorted(there - set(plan.cells))]
+
+
+def _cell(evidence: Evidence) -> tuple[int, str, int]:
+    return (evidence.run.block, evidence.run.arm, evidence.run.concurrency)
+
+
+def _name(cell: tuple[int, str, int]) -> str:
+    block, arm, level = cell
+    return f"block {block} {arm} c{level}"
+
+
+def _plan(runs: Sequence[Evidence]) -> CampaignPlan:
+    first = runs[0].run
+    found = {json.dumps(_recorded(one), sort_keys=True) for one in runs}
+    if len(found) > 1:
+        raise BundleError(
+            f"runs of campaign {first.campaign_id} carry {len(found)} different plans",
+            where=first.campaign_id,
+            next_step="seal the runs of one campaign as it was run",
+        )
+    plan = json.loads(found.pop()) or _by_site(runs) or _by_runs(runs)
+    return CampaignPlan(
+        campaign_id=first.campaign_id,
+        scenario=first.scenario,
+        arms=tuple(plan["arms"]),
+        levels=tuple(plan["levels"]),
+        blocks=plan["blocks"],
+        source=plan.get("source", "the run_begin event of every run"),
+        places=_named(plan.get("places", ()), first.campaign_id),
+    )
+
+
+def _recorded(evidence: Evidence) -> dict[str, Any] | None:
+    """The plan in the run's first event, when it is there."""
+    events = evidence.table("events")
+    for name, detail in zip(
+        events.column("name").to_pylist(), events.column("detail").to_pylist(), strict=True
+    ):
+        if name == "run_begin":
+            plan = json.loads(detail) if detail else {}
+            if not all(key in plan for key in ("arms", "levels", "blocks")):
+                return None
+            return {key: plan[key] for key in _KEYS if key in plan}
+    return None
+
+
+def _named(places: Sequence[str], campaign_id: str) -> tuple[str, ...]:
+    """The planned cells' names; one that says no cell would hide it from the question."""
+    for name in places:
+        if not _PLACE.fullmatch(name):
+            raise BundleError(
+                f"the plan names a cell {name!r}, which is no cell",
+                where=campaign_id,
+                next_step="seal the runs as they were recorded",
+            )
+    return tuple(places)
+
+
+def _by_site(runs: Sequence[Evidence]) -> dict[str, Any] | None:
+    site = runs[0].path / "raw" / "site.toml"
+    try:
+        wanted = tomllib.loads(site.read_text())["scenarios"][runs[0].run.scenario]
+        arms, levels, blocks = wanted["arms"], wanted["concurrency"], wanted["blocks"]
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError):
+        return None
+    return {
+        "arms": sorted({*arms, *(one.run.arm for one in runs)}),
+        "levels": sorted(levels),
+        "blocks": max(blocks, 1 + max(one.run.block for one in runs)),
+        "source": "the site file: these runs do not carry the campaign's own plan",
+    }
+
+
+def _by_runs(runs: Sequence[Evidence]) -> dict[str, Any]:
+    return {
+        "arms": sorted({one.run.arm for one in runs}),
+        "levels": sorted({one.run.concurrency for one in runs}),
+        "blocks": 1 + max(one.run.block for one in runs),
+        "source": "the runs alone: nothing says what was planned",
+    }

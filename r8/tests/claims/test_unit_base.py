@@ -1,0 +1,117 @@
+"""One printed GB is the same number of bytes for the judge, the diff and SQL: the ledger's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from r8.claims.ledger_read import load_ledger
+from r8.claims.reader import load_claims, load_figures, read_claims
+from r8.claims.reports import load_reports
+from r8.errors import UsageError
+from r8.evidence.database import add_views, connect
+from r8.model import Answer, Claim, Verdict
+from r8.resources import published_path
+from r8.tests.support.cluster_runs import R1, cluster_spec
+from r8.tests.support.judged_run import judged_run
+from r8.units import BYTES_PER_GB
+from r8.verdict.diff import DiffRow, against_report
+from r8.verdict.judge import judge_session
+from r8.verdict.session import open_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from r8.evidence.reader import Evidence
+
+LEDGER, REPORTS = load_ledger(), load_reports()
+IOSTAT_GB = 1_024_000_000
+BANDWIDTHS = ("r1.patch.bw.before", "r1.patch.bw.after")
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> list[Evidence]:
+    root = tmp_path_factory.mktemp("r1")
+    return [
+        judged_run(root, cluster_spec(R1, arm, block, seconds, concurrency=16))
+        for block in range(5)
+        for arm, seconds in (("unpatched", 9.0), ("patched", 3.0))
+    ]
+
+
+@pytest.fixture(scope="module")
+def pairs(blocks: list[Evidence]) -> dict[str, tuple[Verdict, DiffRow]]:
+    """The judge's verdict and the diff's row of every R1 claim about an absolute bandwidth."""
+    session = open_session(blocks)
+    held = tuple(replace(one, answer=Answer.HELD) for one in session.findings)
+    session = replace(session, findings=held)
+    verdicts = {one.claim.claim_id: one for one in judge_session(session, r1_claims())}
+    rows = {one.name: one for one in against_report(session, LEDGER, REPORTS, "R1")}
+    return {name: (verdicts[name], rows[name]) for name in BANDWIDTHS}
+
+
+def r1_claims() -> list[Claim]:
+    return [one for one in load_claims(R1) if one.claim_id in BANDWIDTHS]
+
+
+@pytest.mark.parametrize("name", BANDWIDTHS)
+def test_judge_and_diff_give_the_same_number_for_the_same_run(
+    pairs: dict[str, tuple[Verdict, DiffRow]], blocks: list[Evidence], name: str
+) -> None:
+    verdict, row = pairs[name]
+    assert verdict.estimate is not None
+    assert row.deviation is not None
+    assert row.measured == pytest.approx(verdict.estimate, rel=1e-12)
+    assert row.outcome is verdict.outcome
+    assert row.deviation == pytest.approx(verdict.estimate / verdict.claim.low - 1, rel=1e-12)
+    arm = verdict.claim.numerator_arm
+    with connect([one for one in blocks if one.run.arm == arm]) as connection:
+        add_views(connection)
+        query = "SELECT avg(value) FROM metrics WHERE metric = 'device_read_bandwidth' "
+        (rate,) = connection.sql(query + "AND statistic = 'busy'").fetchall()[0]
+        (shown,) = connection.sql(
+            f"SELECT avg(measured) FROM figure_runs WHERE figure_id = '{name}'"  # noqa: S608
+        ).fetchall()[0]
+    assert verdict.estimate == pytest.approx(rate / IOSTAT_GB, rel=1e-3)
+    assert shown == pytest.approx(verdict.estimate, rel=1e-3)
+
+
+def test_a_decimal_gb_would_be_seen(pairs: dict[str, tuple[Verdict, DiffRow]]) -> None:
+    """The check above is finer than the 2.4 % it is about."""
+    verdict, row = pairs["r1.patch.bw.after"]
+    assert verdict.estimate is not None
+    assert row.measured != pytest.approx(verdict.estimate * IOSTAT_GB / BYTES_PER_GB, rel=1e-2)
+
+
+def test_every_claim_carries_the_base_of_its_own_figure() -> None:
+    claims = [one for one in load_claims() if one.unit == "GB/s" and one.figure_ids]
+    assert {one.unit_base for one in claims} == {IOSTAT_GB, BYTES_PER_GB}
+    for one in claims:
+        figure = LEDGER.figures[one.figure_ids[0]]
+        assert one.unit_base == figure.unit_base, one.claim_id
+        # Reads were computed by one script from iostat; no script of the checkpoint writes is out.
+        writes = figure.figure_id.startswith("r1.ckpt.")
+        assert figure.unit_base == (BYTES_PER_GB if writes else IOSTAT_GB), one.claim_id
+
+
+def test_a_claim_cannot_set_a_base_of_its_own(tmp_path: Path) -> None:
+
+    source = published_path("claims-r1-parallel-read.toml").read_text()
+    path = tmp_path / "claims-x.toml"
+    path.write_text(source.replace('unit = "GB/s"', 'unit = "GB/s"\nunit_base = 1000000000', 1))
+    with pytest.raises(UsageError, match="unknown key 'unit_base'"):
+        read_claims(path, load_figures(published_path("figures.csv")))
+
+
+def test_a_ledger_table_that_cannot_be_read_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def torn(*_: object, **__: object) -> None:
+        raise pa.ArrowInvalid("Parquet magic bytes not found in footer")
+
+    monkeypatch.setattr("r8.claims.reader.pq.read_table", torn)
+    with pytest.raises(UsageError, match=r"the ledger's table cannot be read.*--write"):
+        load_claims(R1)

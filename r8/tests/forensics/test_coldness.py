@@ -1,0 +1,176 @@
+"""C2 and C3: durable before the drop, and cold after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from r8.forensics.coldness import _without_model
+from r8.model import Answer
+from r8.tests.support.judged_run import Tables, drop_events, event, findings, judged_run, set_detail
+from r8.tests.support.run_factory import SyntheticRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DROP_BEGIN_NS = 1_014_000_000_000
+
+
+def test_c2_holds_for_a_whole_and_quiet_pool(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun()))["C2"]
+    assert found.answer is Answer.HELD
+    assert "32 files written = 32 files expected" in found.arithmetic
+    assert "loop0 wrote 0 B <= 1048576 B" in found.arithmetic
+
+
+def test_c2_refutes_a_missing_file(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(durable=False)))["C2"]
+    assert found.answer is Answer.REFUTED
+    assert "31 files written = 32 files expected [refuted]" in found.arithmetic
+
+
+def test_c2_refutes_a_pool_smaller_than_the_measured_sessions(tmp_path: Path) -> None:
+    def edit(tables: Tables) -> None:
+        set_detail(tables, "durable", bytes=1000, expected_bytes=1000)
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C2"]
+    assert found.answer is Answer.REFUTED
+    assert "pool 1000 B >= 33554432 B of the measured sessions [refuted]" in found.arithmetic
+
+
+def test_c2_refutes_a_device_still_writing_before_the_drop(tmp_path: Path) -> None:
+    def edit(tables: Tables) -> None:
+        for row in tables["probes"]:
+            late = row["mono_ns"] > DROP_BEGIN_NS - 500_000_000
+            if row["device"] == "loop0" and row["counter"] == "write_sectors" and late:
+                row["value"] += 4096
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C2"]
+    assert found.answer is Answer.REFUTED
+    assert "loop0 wrote 2097152 B <= 1048576 B" in found.arithmetic
+
+
+def no_event(tables: Tables) -> None:
+    drop_events(tables, "durable")
+
+
+def no_quiet(tables: Tables) -> None:
+    set_detail(tables, "durable", quiet_ns=0)
+
+
+def no_counts(tables: Tables) -> None:
+    event(tables, "durable")["detail"] = None
+
+
+def no_write_samples(tables: Tables) -> None:
+    tables["probes"] = [row for row in tables["probes"] if row["counter"] != "write_sectors"]
+
+
+def no_drop_mark(tables: Tables) -> None:
+    drop_events(tables, "drop_begin")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [no_event, no_quiet, no_counts, no_write_samples, no_drop_mark],
+    ids=lambda f: f.__name__,
+)
+def test_c2_is_unknown_when_its_evidence_is_missing(
+    tmp_path: Path, edit: Callable[[Tables], None]
+) -> None:
+    assert findings(judged_run(tmp_path, SyntheticRun(), edit))["C2"].answer is Answer.UNKNOWN
+
+
+def test_c3_holds_after_a_drop_that_left_nothing(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(resident_share=0.009)))["C3"]
+    assert found.answer is Answer.HELD
+    assert "drop returned 0" in found.arithmetic
+    assert "0 of 32 files above 1% resident" in found.arithmetic
+
+
+def test_c3_refutes_a_cache_that_is_still_warm(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(resident_share=1.0)))["C3"]
+    assert found.answer is Answer.REFUTED
+    assert "32 of 32 files above 1% resident, 67108864 of 67108864 B" in found.arithmetic
+
+
+def test_c3_refutes_one_file_just_above_the_limit(tmp_path: Path) -> None:
+    def edit(tables: Tables) -> None:
+        row = next(row for row in tables["residency"] if row["moment"] == "after_drop")
+        row["resident_bytes"] = 24_576
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C3"]
+    assert found.answer is Answer.REFUTED
+    assert "1 of 32 files above 1% resident, 24576 of" in found.arithmetic
+
+
+def test_c3_refutes_a_drop_that_failed_though_the_cache_is_empty(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(drop_rc=1)))["C3"]
+    assert found.answer is Answer.REFUTED
+    assert "drop returned 1 [refuted]" in found.arithmetic
+
+
+def test_c3_refutes_a_residency_scan_that_missed_files(tmp_path: Path) -> None:
+    def edit(tables: Tables) -> None:
+        last = [row for row in tables["residency"] if row["moment"] == "after_drop"][-1]
+        tables["residency"].remove(last)
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C3"]
+    assert found.answer is Answer.REFUTED
+    assert "31 files looked at = 32 expected [refuted]" in found.arithmetic
+
+
+def test_c3_without_a_drop_is_never_held(tmp_path: Path) -> None:
+    cold = findings(judged_run(tmp_path, SyntheticRun(dropped=False)))["C3"]
+    assert cold.answer is Answer.UNKNOWN
+    warm = SyntheticRun(run_id="warm", dropped=False, resident_share=1.0)
+    found = findings(judged_run(tmp_path, warm))["C3"]
+    assert found.answer is Answer.REFUTED
+    assert "32 of 32 files above 1% resident" in found.arithmetic
+
+
+def no_rows(tables: Tables) -> None:
+    tables["residency"].clear()
+
+
+def too_late(tables: Tables) -> None:
+    for row in tables["residency"]:
+        row["mono_ns"] = event(tables, "measure_end")["mono_ns"]
+
+
+def too_early(tables: Tables) -> None:
+    for row in tables["residency"]:
+        row["mono_ns"] = event(tables, "drop_begin")["mono_ns"]
+
+
+def not_readable(tables: Tables) -> None:
+    for row in tables["residency"]:
+        row["resident_bytes"] = None
+        row["reason"] = "not the owner"
+
+
+@pytest.mark.parametrize(
+    "edit", [no_rows, too_late, too_early, not_readable], ids=lambda f: f.__name__
+)
+def test_c3_is_unknown_when_residency_was_not_seen_in_time(
+    tmp_path: Path, edit: Callable[[Tables], None]
+) -> None:
+    assert findings(judged_run(tmp_path, SyntheticRun(), edit))["C3"].answer is Answer.UNKNOWN
+
+
+def test_c3_does_not_believe_a_method_that_failed_its_self_test(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(residency_self_test=False)))["C3"]
+    assert found.answer is Answer.UNKNOWN
+    assert "true for 0 of 32 [unknown]" in found.arithmetic
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [("-models-qwen@1@0@-1c17@float.pt", "*@1@0@-1c17@float.pt"), ("kv-0.pt", "kv-0.pt")],
+)
+def test_a_kv_file_is_named_by_its_key_and_not_by_where_the_model_lies(
+    path: str, shown: str
+) -> None:
+    assert _without_model(path) == shown

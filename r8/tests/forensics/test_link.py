@@ -1,0 +1,203 @@
+"""C9, and the wire's part of C4."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from r8.model import Answer
+from r8.tests.support.judged_run import Tables, findings, judged_run
+from r8.tests.support.run_factory import SyntheticRun
+from r8.tests.support.run_factory_rows import HOST, MEASURE_BEGIN, WALL_OFFSET_NS, S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KV = 33_554_432  # read in 4 s: 8.39 MB/s
+CALIBRATION = (1001 * S, 1003 * S)
+KNOWN = 100_000_000
+ARRAY: dict[str, Any] = {"kv_device": "md0", "kv_members": ("nvme2n1", "nvme3n1")}
+
+
+def nic_rows(total: Callable[[int], int], counter: str, device: str = "ens1") -> list[Any]:
+    return [
+        {
+            "probe": "nic",
+            "host": HOST,
+            "device": device,
+            "counter": counter,
+            "epoch": 0,
+            "value": 5_000_000 + total(at),
+            "mono_ns": at,
+            "wall_ns": at + WALL_OFFSET_NS,
+        }
+        for at in range(1000 * S, 1040 * S, S // 10)
+    ]
+
+
+def even(size: int, begin: int, duration_ns: int) -> Callable[[int], int]:
+    return lambda at: round(size * min(1.0, max(0.0, (at - begin) / duration_ns)))
+
+
+def fabric(ratio: float = 1.02, *, calibrated: bool = True, sampled: bool = True) -> Any:
+    """Make the array's members remote, and let an adapter receive `ratio` times what they read."""
+
+    def edit(tables: Tables) -> None:
+        facts = {"probe": "topology", "host": HOST, "counter": "transport", "text": "rdma"}
+        for member in ARRAY["kv_members"]:
+            at = {"mono_ns": 1002 * S, "wall_ns": 1002 * S + WALL_OFFSET_NS}
+            tables["probes"].append({**facts, "device": member, **at})
+        for tick in range(MEASURE_BEGIN - 2 * S, MEASURE_BEGIN + 8 * S, S // 2):
+            row = {"probe": "nvme", "host": HOST, "device": "nvme2", "counter": "state"}
+            when = {"mono_ns": tick, "wall_ns": tick + WALL_OFFSET_NS, "epoch": 0}
+            tables["probes"].append({**row, "text": "live", **when})
+        if sampled:
+            read = even(round(KV * ratio), MEASURE_BEGIN, 4 * S)
+            known = even(round(KNOWN * 1.02), CALIBRATION[0], S)
+            total = lambda at: read(at) + known(at)  # noqa: E731
+            tables["probes"] += nic_rows(total, "ethtool.rx_vport_rdma_unicast_bytes")
+            # The same bytes by another name of the same port must not count twice.
+            tables["probes"] += nic_rows(total, "ib.port_rcv_data_bytes", "mlx5_0/1")
+        if calibrated:
+            detail = json.dumps({"read_bytes": KNOWN})
+            for name, instant in zip(("begin", "end"), CALIBRATION, strict=True):
+                mark = {"name": f"wire_calibration_{name}", "mono_ns": instant}
+                told = {"wall_ns": instant + WALL_OFFSET_NS, "detail": detail}
+                tables["events"].append({**mark, **told})
+
+    return edit
+
+
+def test_c9_does_not_apply_where_no_link_is_declared_and_says_so(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun()))["C9"]
+    assert found.answer is Answer.NOT_APPLICABLE
+    assert found.arithmetic == "no link is declared for loop0 (loop) [does not apply]"
+
+
+def test_c9_is_unknown_for_a_fabric_device_whose_link_nobody_declared(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(**ARRAY), fabric()))["C9"]
+    assert found.answer is Answer.UNKNOWN
+    assert "reached over rdma" in found.arithmetic
+
+
+def test_c9_is_unknown_where_nobody_says_what_the_device_is(tmp_path: Path) -> None:
+    def silent(tables: Tables) -> None:
+        tables["probes"] = [row for row in tables["probes"] if row["probe"] != "topology"]
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), silent))["C9"]
+    assert found.answer is Answer.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("link", "answer"), [(8_600_000, Answer.HELD), (8_000_000, Answer.REFUTED)]
+)
+def test_c9_compares_the_fastest_second_with_the_link(
+    tmp_path: Path, link: int, answer: Answer
+) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(link_bytes_per_s=link)))["C9"]
+    assert found.answer is answer
+    assert f"(link {link / 1e6:.1f} and 2%)" in found.arithmetic
+    assert "= 8.4 MB/s" in found.arithmetic
+
+
+def test_c9_sees_one_second_that_was_too_fast_in_a_slow_phase(tmp_path: Path) -> None:
+    # Half the bytes within the first second of ten: 3.4 MB/s on average, 16.8 in that second.
+    def burst(tables: Tables) -> None:
+        for row in tables["probes"]:
+            if row["device"] == "loop0" and row["counter"] == "read_sectors":
+                late = even(KV // 2, MEASURE_BEGIN + 8 * S, S)
+                done = even(KV // 2, MEASURE_BEGIN, S)(row["mono_ns"]) + late(row["mono_ns"])
+                row["value"] = 1000 + done // 512
+
+    spec = SyntheticRun(link_bytes_per_s=10_000_000, read_s=10.0)
+    found = findings(judged_run(tmp_path, spec, burst))
+    assert found["C9"].answer is Answer.REFUTED
+    assert found["C4"].answer is Answer.HELD
+
+
+def test_c9_grants_what_was_in_flight_at_the_begin_of_the_second(tmp_path: Path) -> None:
+    def in_flight(tables: Tables) -> None:
+        added = []
+        for row in tables["probes"]:
+            if row["device"] == "loop0" and row["counter"] == "read_sectors":
+                # Requests of 128 KiB, eight of them always in flight.
+                added.append({**row, "counter": "reads", "value": row["value"] // 256})
+                added.append({**row, "counter": "in_flight", "value": 8})
+        tables["probes"] += added
+
+    spec = SyntheticRun(link_bytes_per_s=8_000_000)
+    assert findings(judged_run(tmp_path, spec, in_flight))["C9"].answer is Answer.HELD
+
+
+def test_c9_holds_the_adapter_to_the_link_as_well(tmp_path: Path) -> None:
+    spec = SyntheticRun(link_bytes_per_s=8_600_000, **ARRAY)
+    found = findings(judged_run(tmp_path, spec, fabric(ratio=1.5)))["C9"]
+    assert found.answer is Answer.REFUTED
+    assert "ens1 rx_vport_rdma_unicast_bytes" in found.arithmetic
+    assert "mlx5_0/1" not in found.arithmetic
+
+
+def test_c9_is_unknown_without_readings(tmp_path: Path) -> None:
+    spec = SyntheticRun(link_bytes_per_s=8_600_000, device_read_bytes=None, process_read_bytes=KV)
+    assert findings(judged_run(tmp_path, spec))["C9"].answer is Answer.UNKNOWN
+
+
+def test_c4_holds_the_wire_to_its_own_calibration(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(run_id="a", **ARRAY), fabric()))["C4"]
+    assert found.answer is Answer.HELD
+    assert "calibrated 102000000 B / 100000000 B = 1.0200, within 1%" in found.arithmetic
+    # A cache between adapter and engine, or a second user of the adapter.
+    for name, ratio in {"b": 0.9, "c": 1.1}.items():
+        spec = SyntheticRun(run_id=name, **ARRAY)
+        found = findings(judged_run(tmp_path, spec, fabric(ratio)))["C4"]
+        assert found.answer is Answer.REFUTED
+        assert "The adapter received other bytes" in found.detail
+
+
+def test_c4_is_unknown_on_a_fabric_without_calibration_or_adapter(tmp_path: Path) -> None:
+    edits = {"a": fabric(calibrated=False), "b": fabric(sampled=False)}
+    for name, edit in edits.items():
+        found = findings(judged_run(tmp_path, SyntheticRun(run_id=name, **ARRAY), edit))["C4"]
+        assert found.answer is Answer.UNKNOWN
+
+
+def test_c4_says_that_a_loop_device_has_no_wire_and_holds(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun()))["C4"]
+    assert found.answer is Answer.HELD
+    assert "no wire behind loop0 [does not apply]" in found.arithmetic
+
+
+def _state(text: str, at_s: float) -> Any:
+    def edit(tables: Tables) -> None:
+        fabric()(tables)
+        for row in tables["probes"]:
+            late = row["mono_ns"] >= MEASURE_BEGIN + at_s * S
+            if row["probe"] == "nvme" and row["counter"] == "state" and late:
+                row["text"] = text
+
+    return edit
+
+
+def test_c8_refutes_a_controller_that_lost_its_link_in_the_window(tmp_path: Path) -> None:
+    spec = SyntheticRun(run_id="fault", **ARRAY)
+    found = findings(judged_run(tmp_path, spec, _state("connecting", 1.0)))["C8"]
+    assert found.answer is Answer.REFUTED
+    assert "nvme nvme2: state connecting -> live" in found.arithmetic
+    spec = SyntheticRun(run_id="down", **ARRAY)
+    found = findings(judged_run(tmp_path, spec, _state("connecting", -9.0)))["C8"]
+    assert found.answer is Answer.REFUTED
+    spec = SyntheticRun(run_id="up", **ARRAY)
+    assert findings(judged_run(tmp_path, spec, _state("live", 0.0)))["C8"].answer is Answer.HELD
+
+
+def test_c8_is_unknown_on_a_fabric_when_nobody_watched_the_controllers(tmp_path: Path) -> None:
+    def unwatched(tables: Tables) -> None:
+        fabric()(tables)
+        tables["probes"] = [row for row in tables["probes"] if row["probe"] != "nvme"]
+
+    found = findings(judged_run(tmp_path, SyntheticRun(**ARRAY), unwatched))["C8"]
+    assert found.answer is Answer.UNKNOWN
+    assert "no controller state" in found.arithmetic

@@ -1,0 +1,79 @@
+"""C7: the arm that computes everything, and what the other rules say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from r8.forensics.certificate import objections
+from r8.forensics.rules import RULES
+from r8.model import Answer
+from r8.tests.support.judged_run import Tables, findings, judged_run, set_detail
+from r8.tests.support.run_factory import SyntheticRun, synthetic_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECOMPUTE = {"arm": "recompute", "recompute": True}
+
+
+def spec(**facts: object) -> SyntheticRun:
+    made = {"device_read_bytes": 0, "hit_tokens": 0, "patch_mode": None, **RECOMPUTE, **facts}
+    return SyntheticRun(**made)  # type: ignore[arg-type]
+
+
+def bare(tables: Tables) -> None:
+    set_detail(tables, "server_config", kv_connector="none")
+
+
+def test_c7_does_not_apply_to_an_arm_with_a_tier(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun()))["C7"]
+    assert found.answer is Answer.NOT_APPLICABLE
+    assert "arm patched has a KV tier" in found.arithmetic
+
+
+def test_c7_holds_for_an_arm_that_read_nothing_and_has_no_connector(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, spec(), bare))
+    assert found["C7"].answer is Answer.HELD
+    assert "loop0 read 0 B" in found["C7"].arithmetic
+    assert "a: kv_connector none = none" in found["C7"].arithmetic
+
+
+def test_rules_about_kv_do_not_apply_to_it_and_do_not_object(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, spec(), bare))
+    silent = {name for name, one in found.items() if one.answer is Answer.NOT_APPLICABLE}
+    # Nor do those of GPUs, of several engines, and of writes.
+    of_kv = {rule.rule_id for rule in RULES if rule.of_kv}
+    assert silent == of_kv | {"C9", "G1", "S1", "W1", "W2", "W3"}
+    run = synthetic_run(spec())
+    assert objections([run], found.values(), [rule.rule_id for rule in RULES], [run]) == []
+
+
+def test_c7_refutes_reads_of_any_kv_device(tmp_path: Path) -> None:
+    for name, facts in {
+        "a": {"device_read_bytes": 1 << 20},
+        "b": {"other_device_read_bytes": 1 << 20},
+    }.items():
+        found = findings(judged_run(tmp_path, spec(run_id=name, **facts), bare))["C7"]
+        assert found.answer is Answer.REFUTED
+        assert "did not only compute" in found.detail
+
+
+def test_c7_refutes_a_connector_in_the_running_server(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, spec()))["C7"]
+    assert found.answer is Answer.REFUTED
+    assert "kv_connector LMCacheConnectorV1 = none [refuted]" in found.arithmetic
+
+
+def test_c7_refutes_tokens_found_in_a_cache(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, spec(hit_tokens=256), bare))["C7"]
+    assert found.answer is Answer.REFUTED
+    assert "tokens hit 256" in found.arithmetic
+
+
+def test_c7_is_unknown_when_a_device_or_the_server_was_not_asked(tmp_path: Path) -> None:
+    def unread(tables: Tables) -> None:
+        set_detail(tables, "server_config", kv_connector=None)
+
+    assert findings(judged_run(tmp_path, spec(run_id="s"), unread))["C7"].answer is Answer.UNKNOWN
+    unsampled = spec(run_id="d", device_read_bytes=None, process_read_bytes=0)
+    assert findings(judged_run(tmp_path, unsampled, bare))["C7"].answer is Answer.UNKNOWN

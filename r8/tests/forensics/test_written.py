@@ -1,0 +1,308 @@
+"""W1 to W3 and a save in numbers: the right one holds, each wrong thing is refused by its rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from r8.claims.reader import load_claims
+from r8.forensics.certificate import connect_settled
+from r8.model import Answer, Outcome
+from r8.report.checkpoint import checkpoint_section
+from r8.report.chinese import translated
+from r8.report.document import report
+from r8.tests.support.checkpoint_runs import (
+    SAVE,
+    SCENARIO,
+    S,
+    SyntheticSave,
+    Tables,
+    change,
+    save_run,
+    take_out,
+    worker_rows,
+)
+from r8.tests.support.judged_run import findings, judged_run
+from r8.tests.support.run_factory import SyntheticRun
+from r8.verdict.judge import judge
+from r8.verdict.session import open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from r8.evidence.reader import Evidence
+    from r8.model import Finding
+
+PASSING = {Answer.HELD, Answer.NOT_APPLICABLE}
+
+
+def rule(tmp_path: Path, rule_id: str, spoil: Callable[[Tables], None] | None = None) -> Finding:
+    return findings(save_run(tmp_path, spoil=spoil))[rule_id]
+
+
+def metric(evidence: Evidence, name: str, statistic: str = "") -> tuple[float | None, str | None]:
+    with connect_settled([evidence]) as connection:
+        row = connection.execute(
+            "SELECT value, reason FROM metrics WHERE metric = $name AND statistic = $statistic "
+            "AND phase = 'measure'",
+            {"name": name, "statistic": statistic},
+        ).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def event(tables: Tables, name: str) -> dict[str, Any]:
+    return next(row for row in tables["events"] if row["name"] == name)
+
+
+def test_a_save_that_is_right_in_all_respects_earns_the_whole_certificate(tmp_path: Path) -> None:
+    found = findings(save_run(tmp_path))
+    bad = {k: f.arithmetic for k, f in found.items() if f.answer not in PASSING}
+    assert bad == {}
+    assert {found[name].answer for name in ("W1", "W2", "W3", "C2", "C3", "Q1")} == {Answer.HELD}
+
+
+def test_w1_refutes_a_save_that_was_timed_without_its_flush(tmp_path: Path) -> None:
+    """The ranks returned after half a second; the device wrote for two."""
+    spec = SyntheticSave(save_s=0.5, write_s=2.0)
+
+    def unflushed(tables: Tables) -> None:
+        for row in worker_rows(tables, "measure"):
+            change(row, synced_files=0, synced_directories=0)
+
+    found = findings(save_run(tmp_path, spec, unflushed))["W1"]
+    assert found.answer is Answer.REFUTED
+    assert "0 of 4 files flushed" in found.arithmetic
+    assert "still in memory" in found.detail
+    assert "measures memory" in found.detail
+
+
+def test_w1_does_not_take_a_ranks_word_for_its_flush(tmp_path: Path) -> None:
+    found = findings(save_run(tmp_path, SyntheticSave(save_s=0.5, write_s=2.0)))["W1"]
+    assert found.answer is Answer.REFUTED
+    assert "4 of 4 files flushed" in found.arithmetic
+
+
+def test_w1_refutes_a_device_that_holds_writes_back_and_was_never_told(tmp_path: Path) -> None:
+    found = findings(save_run(tmp_path, SyntheticSave(flushes=0)))["W1"]
+    assert found.answer is Answer.REFUTED
+    assert "loop0 flushed 0 times" in found.arithmetic
+
+
+def test_w1_asks_no_flush_of_a_device_that_writes_through(tmp_path: Path) -> None:
+    found = findings(save_run(tmp_path, SyntheticSave(flushes=0, cache="write through")))["W1"]
+    assert found.answer is Answer.HELD, found.arithmetic
+
+
+@pytest.mark.parametrize("name", ["write_cache", "drop_begin"])
+def test_w1_is_unknown_where_evidence_is_missing(tmp_path: Path, name: str) -> None:
+    found = rule(tmp_path, "W1", lambda tables: take_out(tables, event(tables, name)))
+    assert found.answer is Answer.UNKNOWN
+
+
+def test_w1_is_unknown_without_write_counters(tmp_path: Path) -> None:
+    def silence(tables: Tables) -> None:
+        tables["probes"] = [r for r in tables["probes"] if r["counter"] != "write_sectors"]
+
+    assert rule(tmp_path, "W1", silence).answer is Answer.UNKNOWN
+
+
+def test_w1_refutes_a_second_writer_on_the_device(tmp_path: Path) -> None:
+    def write(tables: Tables) -> None:
+        for row in tables["probes"]:
+            if row["counter"] == "write_sectors" and row["mono_ns"] > SAVE + S:
+                row["value"] += (128 << 20) // 512 * (row["device"] == "loop0")
+
+    found = rule(tmp_path, "W1", write)
+    assert found.answer is Answer.REFUTED
+    assert "something else writes" in found.detail
+
+
+def test_a_killed_rank_is_the_reason_of_w1_q1_and_w2(tmp_path: Path) -> None:
+    def kill(tables: Tables) -> None:
+        take_out(tables, *worker_rows(tables, "readback"))
+        dead = worker_rows(tables, "measure")[2]
+        change(dead, outcome="ended", error="ended with code -9", end_ns=None, bytes=None)
+        change(event(tables, "checkpoints"), names=["step-1"])
+
+    found = findings(save_run(tmp_path, spoil=kill))
+    assert found["W1"].answer is Answer.REFUTED
+    assert "3 of 4 ranks saved (w2 ended: ended with code -9)" in found["W1"].arithmetic
+    assert found["Q1"].answer is Answer.REFUTED
+    assert found["W2"].answer is Answer.REFUTED
+    assert "no checkpoint to read back" in found["W2"].detail
+    assert found["W3"].answer is Answer.HELD, "the earlier one is there, and nothing half-way"
+
+
+def test_w2_refutes_another_hash(tmp_path: Path) -> None:
+    found = rule(
+        tmp_path,
+        "W2",
+        lambda tables: change(worker_rows(tables, "readback")[1], sha256="ff" * 32),
+    )
+    assert found.answer is Answer.REFUTED
+    assert "3 of 4 parts have saved SHA-256" in found.arithmetic
+
+
+def test_w2_refutes_a_part_that_could_not_be_read(tmp_path: Path) -> None:
+    def break_one(tables: Tables) -> None:
+        row = worker_rows(tables, "readback")[1]
+        change(row, outcome="failed", error="OSError: Input/output error", sha256=None)
+
+    found = rule(tmp_path, "W2", break_one)
+    assert found.answer is Answer.REFUTED
+    assert "w1: OSError: Input/output error" in found.arithmetic
+
+
+def test_w2_refutes_a_readback_from_the_page_cache(tmp_path: Path) -> None:
+    def warm(tables: Tables) -> None:
+        for row in tables["probes"]:
+            if row["counter"] == "read_sectors":
+                row["value"] = 1
+
+    found = rule(tmp_path, "W2", warm)
+    assert found.answer is Answer.REFUTED
+    assert "page cache answered" in found.detail
+
+
+def test_w3_refutes_what_is_left_half_way(tmp_path: Path) -> None:
+    found = rule(
+        tmp_path,
+        "W3",
+        lambda tables: change(
+            event(tables, "checkpoints"), names=["step-1", "step-2", "step-3.partial"]
+        ),
+    )
+    assert found.answer is Answer.REFUTED
+    assert "Left half-way: step-3.partial." in found.detail
+
+
+def test_w3_refutes_a_name_given_to_what_is_not_whole(tmp_path: Path) -> None:
+    def half(tables: Tables) -> None:
+        change(worker_rows(tables, "measure")[0], outcome="failed", error="x")
+
+    assert rule(tmp_path, "W3", half).answer is Answer.REFUTED
+
+
+def test_w3_refutes_an_earlier_checkpoint_that_changed(tmp_path: Path) -> None:
+    found = rule(
+        tmp_path,
+        "W3",
+        lambda tables: change(worker_rows(tables, "readback_earlier")[3], sha256="ff" * 32),
+    )
+    assert found.answer is Answer.REFUTED
+    assert "3 of 4 parts have the earlier one's SHA-256" in found.arithmetic
+
+
+def test_c3_refutes_a_readback_of_files_that_were_left_in_memory(tmp_path: Path) -> None:
+    def resident(tables: Tables) -> None:
+        for row in tables["residency"]:
+            row["resident_bytes"] = row["size_bytes"]
+
+    assert rule(tmp_path, "C3", resident).answer is Answer.REFUTED
+
+
+def test_c2_refutes_files_nobody_wrote(tmp_path: Path) -> None:
+    found = rule(tmp_path, "C2", lambda tables: change(event(tables, "durable"), files=9))
+    assert found.answer is Answer.REFUTED
+
+
+def test_q2_refutes_a_readback_before_the_drop(tmp_path: Path) -> None:
+    def early(tables: Tables) -> None:
+        row = event(tables, "drop_begin")
+        row["mono_ns"] = event(tables, "readback_end")["mono_ns"] + 1
+
+    assert rule(tmp_path, "Q2", early).answer is Answer.REFUTED
+
+
+def test_a_run_that_writes_no_checkpoint_has_nothing_for_these_rules(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun()))
+    for name in ("W1", "W2", "W3"):
+        assert found[name].answer is Answer.NOT_APPLICABLE
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def test_a_save_is_measured_from_the_first_begin_to_the_last_end(tmp_path: Path) -> None:
+    spec = SyntheticSave()
+    evidence = save_run(tmp_path, spec)
+    assert metric(evidence, "save_time") == (2.0 * S, None)
+    assert metric(evidence, "snapshot_bytes") == (float(spec.payload), None)
+    predicted = spec.file_bytes / 70_000_000 * S
+    assert metric(evidence, "predicted_save_time")[0] == pytest.approx(predicted)
+    assert metric(evidence, "save_over_predicted")[0] == pytest.approx(2.0 * S / predicted)
+    assert metric(evidence, "write_amplification")[0] == pytest.approx(1.0, rel=1e-4)
+    mean, _ = metric(evidence, "device_write_bandwidth", "mean")
+    assert mean == pytest.approx(spec.file_bytes / 2.0, rel=1e-3)
+    busy, _ = metric(evidence, "device_write_bandwidth", "busy")
+    assert busy == pytest.approx(mean, rel=0.1)
+
+
+def test_a_failed_rank_leaves_no_save_time_and_a_reason(tmp_path: Path) -> None:
+    def fail(tables: Tables) -> None:
+        change(worker_rows(tables, "measure")[1], outcome="failed", error="No space left")
+
+    evidence = save_run(tmp_path, spoil=fail)
+    assert metric(evidence, "save_time") == (None, "1 of 4 ranks failed")
+    assert metric(evidence, "device_write_bandwidth", "mean")[0] is None
+
+
+def test_without_a_write_ceiling_there_is_no_prediction(tmp_path: Path) -> None:
+    evidence = save_run(tmp_path, SyntheticSave(ceiling_bytes_per_s=None))
+    value, reason = metric(evidence, "predicted_save_time")
+    assert value is None
+    assert reason == "no write_ceiling in this run"
+    assert metric(evidence, "save_time")[0] is not None
+
+
+def blocks(root: Path, local_s: float, count: int = 3) -> list[Evidence]:
+    """Both arms of one layout; the local device takes 3.26 : 6.40 of the array."""
+    return [
+        save_run(
+            root,
+            SyntheticSave(arm=arm, block=block, save_s=seconds, ceiling_bytes_per_s=speed),
+        )
+        for block in range(count)
+        for arm, seconds, speed in (
+            ("array-full-each", 2.0 + block / 1000, 70_000_000),
+            ("local-full-each", local_s + block / 1000, 35_656_250),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("local_s", "outcome"), [(3.93, Outcome.REPRODUCED), (4.4, Outcome.DEVIATES)]
+)
+def test_the_prediction_is_judged_in_both_directions(
+    tmp_path: Path, local_s: float, outcome: Outcome
+) -> None:
+    wanted = "rehearsal.checkpoint.full-each.prediction"
+    claims = [one for one in load_claims(SCENARIO) if one.claim_id == wanted]
+    (verdict,) = judge(blocks(tmp_path, local_s), claims)
+    assert verdict.outcome is outcome, verdict.reason
+
+
+def test_a_published_figure_is_not_judged_by_a_rehearsal(tmp_path: Path) -> None:
+    claims = [one for one in load_claims(SCENARIO) if one.source == "R1"]
+    assert len(claims) == 6
+    outcomes = {one.outcome for one in judge(blocks(tmp_path, 3.93, 1), claims)}
+    assert outcomes <= {Outcome.NOT_COMPARABLE, Outcome.NOT_MEASURED}
+
+
+def test_the_report_sets_each_save_beside_its_prediction_in_both_languages(tmp_path: Path) -> None:
+    text = report(blocks(tmp_path, 3.93), load_claims(SCENARIO))
+    section = text.split("## Checkpoint writes")[1].split("\n## ")[0]
+    assert "local-full-each / array-full-each" in section
+    headers = [line for line in section.splitlines() if line.startswith(("| block", "| ratio"))]
+    assert len(headers) == 2
+    words = {cell.strip() for line in headers for cell in line.strip("|").split("|")}
+    sentence = section.strip().split("\n\n")[0]
+    assert [one for one in (*words, sentence) if translated(one, "zh") is None] == []
+
+
+def test_a_report_of_other_runs_has_no_such_section(tmp_path: Path) -> None:
+    session = open_session([judged_run(tmp_path, SyntheticRun())])
+    assert checkpoint_section(session) == ""

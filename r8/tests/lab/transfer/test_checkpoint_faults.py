@@ -1,0 +1,354 @@
+"""A checkpoint on real kernel objects, one thing wrong at a time: processes, XFS, a shaped device.
+
+Each cell runs through the same campaign as a reproduction. What is injected: `kill -9` of a rank in
+the middle, a full file system, a device that fails writes, and one that fails flushes; and once a
+save is timed without its flush, which no site file can ask for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from r8.errors import R8Error, told
+from r8.evidence.reader import read_run
+from r8.lab.campaign.engine_campaign import plan_campaign
+from r8.lab.machine.supervisor import Supervisor
+from r8.lab.rehearsal import fallback as ladder
+from r8.lab.rehearsal.fallback import LOOP, shaped_device
+from r8.lab.rehearsal.faults import EIO, FSYNC, WRITE, Fault
+from r8.lab.rehearsal.shape import Shape
+from r8.lab.site.file import load_site
+from r8.lab.transfer import campaign as work
+from r8.lab.transfer import checkpointing
+from r8.lab.transfer import stage as work_stage
+from r8.lab.transfer.campaign import open_work
+from r8.lab.transfer.jobs import Job
+from r8.lab.transfer.tools import write_checkpoint
+from r8.model import Answer
+from r8.tests.support.judged_run import findings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from r8.evidence.reader import Evidence
+    from r8.lab.rehearsal.fallback import ShapedDevice
+    from r8.lab.transfer.stage import WorkStage
+    from r8.model import Finding
+
+taken, why_not = ladder.first_rung(ladder.capabilities())
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(taken is not LOOP, reason=f"no shaped block device here: {why_not}"),
+]
+
+MIB = 1 << 20
+CHECKOUT = Path(__file__).resolve().parents[4]
+SCENARIO = "r1-checkpoint"
+# Two ranks of 24 MiB on 16 MB/s: a save of three seconds, with a middle to strike in.
+SHAPE = Shape(
+    read_bandwidth_bytes_per_s=1_000_000_000,
+    read_latency_ns=0,
+    write_bandwidth_bytes_per_s=16_000_000,
+    max_sectors_kib=1024,
+)
+IMAGE_BYTES = 384 * MIB
+RANK_BYTES = 24 * MIB
+# So much of a save has reached the device when something happens to it.
+MIDDLE_BYTES = 8 * MIB
+PATIENCE_S = 60.0
+PASSING = {Answer.HELD, Answer.NOT_APPLICABLE}
+
+SITE = """
+schema = 1
+name = "faults"
+basis = "modelled"
+[comparability]
+platform = "this machine"
+[[hosts]]
+name = "here"
+drop_caches = [
+  "env", "PYTHONPATH={checkout}", "{python}", "-m", "probes", "evict", "--dir", "{dir}",
+]
+[[devices]]
+name = "array"
+host = "here"
+kv_dir = "{dir}"
+block_device = "{block}"
+fio = {{ read_bytes = 0 }}
+[engine]
+host = "here"
+python = ["{python}"]
+command = ["false"]
+[[instances]]
+name = "a"
+port = 1
+[arms.none]
+device = "array"
+patch = "unpatched"
+[scenarios]
+[works.r1-checkpoint]
+job = "checkpoint"
+arms = ["array-full-each"]
+concurrency = [2]
+worker_bytes = {rank_bytes}
+shard_bytes = 8388608
+settings = {{ ceiling_bytes = 4194304, tensor_bytes = 4194304 }}
+blocks = 1
+timeout_s = 120.0
+[works.r1-checkpoint.arm.array-full-each]
+device = "array"
+tool = "full-each"
+"""
+
+
+@dataclass(slots=True)
+class Bench:
+    """A device to write checkpoints on, and what is to happen in the middle of a save."""
+
+    home: Path
+    supervisor: Supervisor
+    device: ShapedDevice
+    strike: Callable[[Bench, WorkStage], None] | None = None
+    struck: list[str] = field(default_factory=list)
+
+    def run(self) -> Path:
+        """One cell; its run directory, also of one that broke. R8Error where the cell broke."""
+        words = {"checkout": CHECKOUT, "python": sys.executable, "dir": self.device.kv_dir}
+        words |= {"block": self.device.block_device, "rank_bytes": RANK_BYTES}
+        path = self.home / "site.toml"
+        path.write_text(SITE.format(**words))
+        loaded = load_site(path)
+        matrix, cells = plan_campaign(loaded, SCENARIO, ("array-full-each",), blocks=1, seed=8)
+        root = self.home / "runs"
+        with open_work(loaded, matrix, cells, self.supervisor, runs_root=root) as campaign:
+            return campaign.run(cells[0])
+
+    def findings(self) -> dict[str, Finding]:
+        return findings(read_run(self.run()))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    with (
+        Supervisor(tmp_path / "supervisor") as supervisor,
+        shaped_device(SHAPE, supervisor, tmp_path, "array", IMAGE_BYTES) as device,
+    ):
+        made = Bench(tmp_path, supervisor, device)
+        real = work_stage.act
+
+        def act(stage: WorkStage, phase: str, orders: Any) -> list[dict[str, Any]]:
+            if phase != "measure" or made.strike is None:
+                return real(stage, phase, orders)
+            thread = threading.Thread(target=_in_the_middle, args=(made, stage))
+            thread.start()
+            try:
+                return real(stage, phase, orders)
+            finally:
+                thread.join(PATIENCE_S)
+
+        monkeypatch.setattr(checkpointing, "act", act)
+        yield made
+
+
+def _in_the_middle(bench: Bench, stage: WorkStage) -> None:
+    control = bench.device.control
+    assert control is not None
+    assert bench.strike is not None
+    partial = stage.path / "step-2.partial"
+    deadline = time.monotonic() + PATIENCE_S
+    while not partial.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    before = control.counters()["write_bytes"]
+    while control.counters()["write_bytes"] < before + MIDDLE_BYTES:
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
+    bench.strike(bench, stage)
+    bench.struck.append("in the middle")
+
+
+def kill_a_rank(bench: Bench, stage: WorkStage) -> None:
+    assert stage.pool is not None
+    os.kill(stage.pool.workers[1].process.pid, signal.SIGKILL)
+
+
+def fail_flushes(bench: Bench, _stage: WorkStage) -> None:
+    assert bench.device.control is not None
+    bench.device.control.inject(Fault(kind=EIO, on=FSYNC))
+
+
+def fail_data(bench: Bench, _stage: WorkStage) -> None:
+    """Everywhere but in the file system's own log, whose loss is another case; then no more."""
+    control = bench.device.control
+    assert control is not None
+    begin, end = log_of(Path(f"/dev/{bench.device.block_device}"))
+    control.inject(Fault(kind=EIO, on=WRITE, length=begin))
+    control.inject(Fault(kind=EIO, on=WRITE, offset=end))
+    deadline = time.monotonic() + PATIENCE_S
+    while not control.counters()["faults"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    control.clear_faults()
+
+
+def log_of(device: Path) -> tuple[int, int]:
+    """Where the log of an XFS begins and ends, in bytes, by its superblock."""
+    with device.open("rb") as file:
+        block = file.read(512)
+    assert block[:4] == b"XFSB"
+    block_bytes, log_start = struct.unpack_from(">I", block, 4)[0], block[48:56]
+    group_blocks, log_blocks = (struct.unpack_from(">I", block, at)[0] for at in (84, 96))
+    group_bits = block[124]
+    start = int.from_bytes(log_start, "big")
+    group, inside = start >> group_bits, start & ((1 << group_bits) - 1)
+    begin = (group * group_blocks + inside) * block_bytes
+    return begin, begin + log_blocks * block_bytes
+
+
+def rows(evidence: Evidence, name: str) -> list[dict[str, Any]]:
+    return [row for row in evidence.table("events").to_pylist() if row["name"] == name]
+
+
+def test_a_save_on_a_real_device_is_durable_reads_back_and_takes_what_the_shape_says(
+    bench: Bench,
+) -> None:
+    evidence = read_run(bench.run())
+    found = findings(evidence)
+    bad = {k: f"{f.answer} {f.arithmetic} {f.detail}" for k, f in found.items()}
+    assert {k: bad[k] for k, f in found.items() if f.answer not in PASSING} == {}
+    assert "2 of 2 parts have saved SHA-256" in found["W2"].arithmetic
+    assert bench.device.control is not None
+    assert bench.device.control.counters()["fsyncs"] > 0
+    assert list(bench.device.kv_dir.iterdir()) == []
+
+
+def test_a_save_timed_without_its_flush_is_refused_by_the_durability_rule(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = checkpointing.JOB
+    unflushed = Job(
+        moves=job.moves,
+        make=job.make,
+        specs=job.specs,
+        phases=lambda stage, files: checkpointing.checkpoint(stage, files, flushed=False),
+    )
+    monkeypatch.setitem(work.JOBS, "checkpoint", unflushed)
+    found = bench.findings()
+    assert found["W1"].answer is Answer.REFUTED
+    assert "0 of 6 files flushed" in found["W1"].arithmetic
+    assert "Bytes were still in memory when the time ended." in found["W1"].detail
+    assert found["Q1"].answer is Answer.HELD, "every rank said it was done"
+
+
+def test_a_rank_killed_in_the_middle_leaves_an_invalid_cell_and_nothing_half_renamed(
+    bench: Bench,
+) -> None:
+    bench.strike = kill_a_rank
+    found = bench.findings()
+    assert bench.struck == ["in the middle"]
+    assert found["W1"].answer is Answer.REFUTED
+    assert "w1 ended: ended with code -9" in found["W1"].arithmetic
+    assert "w0 failed: RankError" in found["W1"].arithmetic
+    assert found["W2"].answer is Answer.REFUTED
+    assert found["W3"].answer is Answer.HELD, found["W3"].arithmetic
+    assert "directory holds step-1 = step-1" in found["W3"].arithmetic
+
+
+def test_a_full_file_system_leaves_an_invalid_cell_with_the_reason(bench: Bench) -> None:
+    stuffing = bench.device.mount / "stuffing"
+
+    def fill(_bench: Bench, _stage: WorkStage) -> None:
+        free = os.statvfs(bench.device.mount)
+        with stuffing.open("wb") as file, contextlib.suppress(OSError):
+            os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - MIB)
+
+    bench.strike = fill
+    found = bench.findings()
+    assert bench.struck == ["in the middle"]
+    assert found["W1"].answer is Answer.REFUTED
+    assert "No space left on device" in found["W1"].arithmetic
+    assert found["W3"].answer is Answer.HELD, found["W3"].arithmetic
+
+
+def test_a_device_that_fails_writes_leaves_an_invalid_cell_with_the_reason(bench: Bench) -> None:
+    bench.strike = fail_data
+    found = bench.findings()
+    assert bench.struck == ["in the middle"]
+    assert found["W1"].answer is Answer.REFUTED
+    assert "Input/output error" in found["W1"].arithmetic
+    assert found["W2"].answer is Answer.REFUTED
+    assert found["W3"].answer is Answer.HELD, found["W3"].arithmetic
+
+
+def test_a_device_that_takes_no_write_says_so_first(bench: Bench) -> None:
+    control = bench.device.control
+    assert control is not None
+    for operation in (WRITE, FSYNC):
+        control.inject(Fault(kind=EIO, on=operation))
+    with pytest.raises(R8Error) as raised:
+        bench.run()
+    lines = told(raised.value)
+    assert "Input/output error" in lines[0], lines
+    control.clear_faults()
+    mount = bench.device.mount
+    subprocess.run(["umount", str(mount)], check=True)
+    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
+
+
+def test_a_device_whose_log_is_gone_says_so_before_what_could_not_be_removed(bench: Bench) -> None:
+    """XFS ends itself when its log cannot be written: nothing can be removed from it then."""
+    control = bench.device.control
+    assert control is not None
+    begin, end = log_of(Path(f"/dev/{bench.device.block_device}"))
+    control.inject(Fault(kind=EIO, on=WRITE, offset=begin, length=end - begin))
+    with pytest.raises(R8Error) as raised:
+        bench.run()
+    lines = told(raised.value)
+    assert "Input/output error" in lines[0], lines
+    assert "files of a work run" in lines[-1], lines
+    control.clear_faults()
+    mount = bench.device.mount
+    subprocess.run(["umount", str(mount)], check=True)
+    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
+
+
+def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_survives(
+    bench: Bench,
+) -> None:
+    """XFS ends itself when its log cannot be flushed; after a mount the earlier one is there."""
+    bench.strike = fail_flushes
+    with contextlib.suppress(R8Error):  # what cannot be removed from a dead file system is said
+        bench.run()
+    assert bench.struck == ["in the middle"]
+    assert bench.device.control is not None
+    bench.device.control.clear_faults()
+    mount = bench.device.mount
+    subprocess.run(["umount", str(mount)], check=True)
+    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
+    (evidence,) = [read_run(path.parent) for path in bench.home.glob("runs/*/*/MANIFEST.sha256")]
+    found = findings(evidence)
+    assert found["W1"].answer is Answer.REFUTED
+    assert "Input/output error" in found["W1"].arithmetic
+    left = sorted(path.name for path in Path(evidence.run.kv_dir).iterdir())
+    assert "step-2" not in left
+    assert set(left) <= {"step-1", "step-2.partial"}
+    assert "step-1" in left
+    for row in rows(evidence, "work"):
+        told = json.loads(row["detail"])
+        if told["phase"] == "earlier":
+            where = {"directory": f"{evidence.run.kv_dir}/step-1", "layout": "full-each"}
+            assert (
+                write_checkpoint.read({**where, "rank": told["rank"]})["sha256"] == told["sha256"]
+            )

@@ -1,0 +1,401 @@
+"""Device, process and engine byte metrics, each against a case computed by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from r8.evidence.database import connect
+from r8.evidence.finalise import finalise
+from r8.evidence.reader import read_run, read_runs
+from r8.metrics.measure import measure, pick
+from r8.tests.support.metric_case import S, metric
+from r8.tests.support.run_factory import MIB, Row, SyntheticRun, build_partial, build_run
+from r8.tests.support.run_factory_rows import HOST, MEASURE_BEGIN, WALL_OFFSET_NS, measure_end
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from r8.model import Measurement
+
+HIT_BYTES = 4 * 4 * 2 * MIB  # 4 sessions of 1025 tokens: 4 chunks of 2 MiB each
+# The measure phase of the default synthetic run: 4 s of reading, 4.25 s answers, 0.5 s to spare.
+END = measure_end(SyntheticRun())
+
+
+def sample(at: int, value: int | None, **other: Any) -> Row:
+    """One reading of the KV device's read counter, in sectors."""
+    row: Row = {"probe": "disk", "host": HOST, "device": "loop0", "counter": "read_sectors"}
+    row |= {"value": value, "mono_ns": at, "wall_ns": at + WALL_OFFSET_NS, "epoch": 0}
+    return {**row, **other}
+
+
+def only(*samples: Row) -> Callable[[list[Row]], list[Row]]:
+    """All disk readings replaced by these."""
+    return lambda rows: [row for row in rows if row["probe"] != "disk"] + list(samples)
+
+
+def test_device_bytes_lie_between_the_samples_that_enclose_the_phase(tmp_path: Path) -> None:
+    probes = only(
+        sample(MEASURE_BEGIN - 2 * S, 0),
+        sample(MEASURE_BEGIN - S, 100),  # the last at or before the begin
+        sample(MEASURE_BEGIN + S, 300),
+        sample(END, 1100),  # the first at or after the end
+        sample(END + S, 9999),
+    )
+    found = metric(tmp_path, SyntheticRun(), "device_read_bytes", probes=probes)
+    assert (found.value, found.unit, found.n) == (1000 * 512, "bytes", 3)
+
+
+@pytest.mark.parametrize(
+    ("samples", "reason"),
+    [
+        ([], "the KV device has no samples around this phase"),
+        ([sample(END, 1)], "no sample at or before the begin of the phase"),
+        ([sample(MEASURE_BEGIN, 1)], "no sample at or after the end of the phase"),
+        (
+            [sample(MEASURE_BEGIN, 5), sample(END, 3)],
+            "counter regressed or device replaced",
+        ),
+        (
+            [sample(MEASURE_BEGIN, 5), sample(END, 9, epoch=1)],
+            "counter regressed or device replaced",
+        ),
+        (
+            [sample(at, 1, host=host) for at in (MEASURE_BEGIN, END) for host in ("a", "b")],
+            "the phase or the device is there 2 times",
+        ),
+        (
+            [sample(MEASURE_BEGIN, 5), sample(END, None, reason="denied")],
+            "no sample at or after the end of the phase",
+        ),
+    ],
+)
+def test_device_bytes_that_cannot_be_known_have_a_reason(
+    tmp_path: Path, samples: list[Row], reason: str
+) -> None:
+    probes = only(*samples)
+    for name, statistic in (("device_read_bytes", ""), ("device_read_bandwidth", "mean")):
+        root = tmp_path / name
+        found = metric(root, SyntheticRun(), name, statistic, probes=probes)
+        assert (found.value, found.reason) == (None, reason)
+
+
+def test_a_phase_that_happened_twice_is_refused(tmp_path: Path) -> None:
+    def twice(rows: list[Row]) -> list[Row]:
+        marks = [row for row in rows if row["name"].startswith("measure_")]
+        return rows + [{**row, "mono_ns": row["mono_ns"] + 10 * S} for row in marks]
+
+    found = metric(tmp_path, SyntheticRun(), "device_read_bytes", events=twice)
+    assert (found.value, found.reason) == (None, "the phase or the device is there 2 times")
+
+
+# One sample a second, its window ending with it: 0, 40, 60, 1, 0 and 30 MB a second; the ceiling is
+# 100 MB/s, so the window of 1 MB/s is below 5 % of it.
+MB_SECTORS = 15_625 // 8
+CEILING = 100 * 8 * MB_SECTORS * 512 // 8
+STEPS_MB = (0, 40, 60, 1, 0, 30)
+
+
+def steps() -> list[Row]:
+    total, rows = 0, [sample(MEASURE_BEGIN, 0)]
+    for number, megabytes in enumerate(STEPS_MB, start=1):
+        total += megabytes * MB_SECTORS
+        rows.append(sample(MEASURE_BEGIN + number * S, total))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("statistic", "megabytes_per_s", "n"),
+    [
+        ("mean", 131 / 5, 6),  # from the second interval to the last
+        ("busy", (40 + 60 + 30) / 3, 3),
+        ("peak_1s", 60, 6),
+    ],
+)
+def test_bandwidth_is_taken_of_whole_sample_intervals(
+    tmp_path: Path, statistic: str, megabytes_per_s: float, n: int
+) -> None:
+    spec = SyntheticRun(ttft_s=(5.0,), ceiling_bytes_per_s=CEILING)
+    name = "device_read_bandwidth"
+    found = metric(tmp_path, spec, name, statistic, probes=only(*steps()))
+    assert found.value == pytest.approx(megabytes_per_s * MB_SECTORS * 512, rel=1e-15)
+    assert (found.unit, found.n) == ("bytes/s", n)
+
+
+def test_a_window_shorter_than_a_second_is_no_peak(tmp_path: Path) -> None:
+    fast_end = [sample(MEASURE_BEGIN + 6 * S + S // 10, 10**6)]
+    spec = SyntheticRun(ttft_s=(5.35,), ceiling_bytes_per_s=CEILING)
+    samples = [*steps()[:-1], sample(MEASURE_BEGIN + 6 * S, 131 * MB_SECTORS), *fast_end]
+    found = metric(tmp_path, spec, "device_read_bandwidth", "peak_1s", probes=only(*samples))
+    assert found.value == 60 * MB_SECTORS * 512
+
+
+def test_the_fraction_of_the_ceiling_is_bandwidth_by_the_best_ceiling(tmp_path: Path) -> None:
+    spec = SyntheticRun(ttft_s=(5.0,), ceiling_bytes_per_s=CEILING)
+    found = metric(tmp_path, spec, "ceiling_fraction", "busy", probes=only(*steps()))
+    assert found.value == pytest.approx(130 / 3 * MB_SECTORS * 512 / CEILING, rel=1e-15)
+
+
+def test_without_a_ceiling_there_is_no_busy_window_and_no_fraction(tmp_path: Path) -> None:
+    spec = SyntheticRun(ceiling_bytes_per_s=None)
+    for name in ("ceiling_fraction", "device_read_bandwidth"):
+        found = metric(tmp_path / name, spec, name, "busy")
+        assert (found.value, found.reason) == (None, "no ceiling calibration in this run")
+
+
+def test_the_ceiling_is_the_best_of_its_rows_and_serial_pools_them(tmp_path: Path) -> None:
+    def slower_too(rows: list[Row]) -> list[Row]:
+        slower = [{**row, "read_bytes": 10**6, "elapsed_ns": 5 * S} for row in rows]
+        return rows + [row for row in slower if row["name"] != "client"]
+
+    spec = SyntheticRun(ceiling_bytes_per_s=10**6, serial_bytes_per_s=10**6)
+    ceiling = metric(
+        tmp_path / "c", spec, "ceiling_bandwidth", phase="calibration", calibration=slower_too
+    )
+    serial = metric(
+        tmp_path / "s", spec, "serial_bandwidth", phase="calibration", calibration=slower_too
+    )
+    assert (ceiling.value, ceiling.n) == (1e6, 2)
+    assert (serial.value, serial.n) == (6e6 / 10, 2)
+
+
+def test_calibrations_of_two_devices_are_not_mixed(tmp_path: Path) -> None:
+    def another_device(rows: list[Row]) -> list[Row]:
+        return rows + [{**row, "device": "md0"} for row in rows]
+
+    found = metric(
+        tmp_path,
+        SyntheticRun(),
+        "ceiling_bandwidth",
+        phase="calibration",
+        calibration=another_device,
+    )
+    assert (found.value, found.reason) == (None, "calibration of 2 devices")
+
+
+def process(device: str, at: int, value: int) -> Row:
+    row = sample(at, value, probe="process", device=device, counter="read_bytes")
+    return {**row, "device": device}
+
+
+def processes(*rows: Row) -> Callable[[list[Row]], list[Row]]:
+    return lambda old: [row for row in old if row["probe"] != "process"] + list(rows)
+
+
+def test_process_bytes_sum_over_the_engines_tree(tmp_path: Path) -> None:
+    inside = MEASURE_BEGIN + S
+    probes = processes(
+        process("a:1:10", MEASURE_BEGIN - S, 500),
+        process("a:1:10", END + S, 1500),
+        process("a:2:11", inside, 30),  # born inside the phase: counts from 0
+        process("a:2:11", END + S, 70),
+        process("a:3:12", MEASURE_BEGIN - 3 * S, 10**9),  # ended long before
+        process("a:4:13", END + 2 * S, 10**9),  # born after
+    )
+    found = metric(tmp_path, SyntheticRun(), "process_read_bytes", probes=probes)
+    assert (found.value, found.n) == (1070, 2)
+
+
+def test_a_process_that_ended_inside_the_phase_is_not_guessed(tmp_path: Path) -> None:
+    probes = processes(
+        process("a:1:10", MEASURE_BEGIN - S, 500),
+        process("a:1:10", MEASURE_BEGIN + S, 900),
+    )
+    found = metric(tmp_path, SyntheticRun(), "process_read_bytes", probes=probes)
+    assert (found.value, found.reason) == (None, "a:1:10: process ended inside the phase")
+
+
+LOST = "lost:its parent is not in the tree"
+
+
+@pytest.mark.parametrize(
+    ("account", "root", "read_bytes"),
+    [
+        ("folded:a:1:10", {}, 1000 + 400 + 30),
+        (LOST, {"reaps_orphans": True}, 1000 + 400 + 30),
+        (LOST, {"reaps_orphans": False}, None),
+        (LOST, {}, None),
+        ("lost:a:1:10 ignores SIGCHLD", {"reaps_orphans": True}, None),
+    ],
+)
+def test_a_process_that_was_waited_for_is_in_its_parents_bytes(
+    tmp_path: Path, account: str, root: dict[str, bool], read_bytes: int | None
+) -> None:
+    """The parent read 1000 B itself; a child 900 B, 500 of them before the phase; another 30 B."""
+
+    def ended(device: str, word: str) -> Row:
+        row = sample(MEASURE_BEGIN + 2 * S, 1, probe="process", counter="exited")
+        return {**row, "device": device, "text": word}
+
+    probes = processes(
+        process("a:1:10", MEASURE_BEGIN - S, 500),
+        process("a:1:10", END + S, 500 + 1000 + 900 + 30),
+        process("a:2:11", MEASURE_BEGIN - S, 500),
+        process("a:2:11", MEASURE_BEGIN + S, 900),
+        process("a:3:12", MEASURE_BEGIN + S, 30),
+        ended("a:2:11", account),
+        ended("a:3:12", "folded:a:1:10"),
+    )
+    detail = json.dumps({"worker": "a", **root})
+    started = {"name": "worker_started", "mono_ns": 1, "wall_ns": 1, "detail": detail}
+    found = metric(
+        tmp_path,
+        SyntheticRun(),
+        "process_read_bytes",
+        probes=probes,
+        events=lambda rows: [started, *rows],
+    )
+    reason = None if read_bytes else "a:2:11: process ended inside the phase"
+    assert (found.value, found.reason) == (read_bytes, reason)
+
+
+CASES: list[tuple[SyntheticRun, str, int | None, str | None]] = [
+    (SyntheticRun(), "device_read_bytes", HIT_BYTES, None),
+    (SyntheticRun(), "process_read_bytes", HIT_BYTES, None),
+    (SyntheticRun(system_read_bytes=7 * MIB), "process_read_bytes", HIT_BYTES + 7 * MIB, None),
+    (SyntheticRun(system_read_bytes=7 * MIB), "non_kv_read_bytes", 7 * MIB, None),
+    (SyntheticRun(), "non_kv_read_bytes", 0, None),
+    (SyntheticRun(other_device_read_bytes=MIB), "other_kv_device_read_bytes", MIB, None),
+    (
+        SyntheticRun(other_kv_devices=("loop1", "loop2"), other_device_read_bytes=MIB),
+        "other_kv_device_read_bytes",
+        2 * MIB,
+        None,
+    ),
+    (
+        SyntheticRun(other_kv_devices=()),
+        "other_kv_device_read_bytes",
+        None,
+        "the run names no other KV device",
+    ),
+    (SyntheticRun(), "member_read_bytes", None, "the KV device has no members"),
+    (
+        SyntheticRun(kv_device="md0", kv_members=("nvme0n1", "nvme1n1")),
+        "member_read_bytes",
+        HIT_BYTES,
+        None,
+    ),
+    (
+        SyntheticRun(kv_device="md0", kv_members=("nvme0n1", "nvme1n1")),
+        "non_kv_read_bytes",
+        0,
+        None,
+    ),
+    (SyntheticRun(), "engine_hit_bytes", HIT_BYTES, None),
+    (SyntheticRun(hit_tokens=512), "engine_hit_bytes", 4 * 2 * 2 * MIB, None),
+    (
+        SyntheticRun(hit_tokens=None),
+        "engine_hit_bytes",
+        None,
+        "4 of 4 measured requests have no lookup line",
+    ),
+    (
+        SyntheticRun(failures=1),
+        "engine_hit_bytes",
+        None,
+        "1 of 4 measured requests have no lookup line",
+    ),
+    (SyntheticRun(), "patch_read_bytes", HIT_BYTES, None),
+    (SyntheticRun(patch_reads=False), "patch_read_bytes", 0, None),
+    (
+        SyntheticRun(arm="unpatched"),
+        "patch_read_bytes",
+        None,
+        "the engine log has no line of a loaded patch",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Measurement]:
+    """The metric of every case, all computed at once over runs of campaigns of their own."""
+    root = tmp_path_factory.mktemp("cases")
+    specs = [dataclasses.replace(case[0], campaign_id=str(i)) for i, case in enumerate(CASES)]
+    found = measure(read_runs([build_run(root, spec) for spec in specs]))
+    names = [case[1] for case in CASES]
+    return {
+        spec.campaign_id: pick(found, run_id=spec.name, metric=name)
+        for spec, name in zip(specs, names, strict=True)
+    }
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: f"{CASES[i][1]}-{i}")
+def test_bytes_of_a_run(measured: dict[str, Measurement], number: int) -> None:
+    _, _, value, reason = CASES[number]
+    found = measured[str(number)]
+    assert (found.value, found.reason, found.unit) == (value, reason, "bytes")
+
+
+def test_another_kv_device_without_samples_is_not_taken_for_idle(tmp_path: Path) -> None:
+    def blind(rows: list[Row]) -> list[Row]:
+        return [row for row in rows if row["device"] != "loop1"]
+
+    found = metric(tmp_path, SyntheticRun(), "other_kv_device_read_bytes", probes=blind)
+    assert (found.value, found.reason) == (None, "loop1: no samples around the phase")
+
+
+def test_warm_reads_of_the_device_are_a_metric_of_their_own(tmp_path: Path) -> None:
+    assert metric(tmp_path, SyntheticRun(), "device_read_bytes", phase="warm").value == 0
+
+
+def test_log_lines_join_their_own_request_and_no_longer_id(tmp_path: Path) -> None:
+    # cmpl-measure-1 is a prefix of cmpl-measure-10 and -11, whose requests hit more.
+    partial = build_partial(tmp_path, SyntheticRun(ttft_s=(1.0,) * 12))
+    log = partial / "raw" / "server-a.log"
+    text = log.read_text()
+    for session in ("1", "11"):
+        text = text.replace(
+            f"Reqid: cmpl-measure-{session}-0-a1b2c3d4, Total tokens 1025, Inference Engine "
+            "computed tokens: 0, LMCache hit tokens: 1024",
+            f"Reqid: cmpl-measure-{session}-0-a1b2c3d4, Total tokens 1025, Inference Engine "
+            f"computed tokens: 0, LMCache hit tokens: {256 * int(session)}",
+        )
+    log.write_text(text)
+    with connect([read_run(finalise(partial, complete=True))]) as connection:
+        rows = connection.execute(
+            "SELECT session, n_lookups, hit_tokens FROM engine_requests "
+            "WHERE phase = 'measure' AND session IN (1, 10, 11) ORDER BY session"
+        ).fetchall()
+    assert rows == [(1, 1, 256), (10, 1, 1024), (11, 1, 2816)]
+
+
+def test_patch_reads_of_the_async_path_belong_to_the_lookup_that_follows(tmp_path: Path) -> None:
+    partial = build_partial(tmp_path, SyntheticRun(ttft_s=(1.0,), warm_ttft_s=(0.5,)))
+    log = partial / "raw" / "server-a.log"
+    lines = log.read_text().splitlines(keepends=True)
+    moved: list[str] = []
+    for line in lines:
+        if "R8-PATCH read" in line:  # the read is logged before the lookup's answer
+            moved.insert(-1, line.replace("path=sync", "path=async"))
+        else:
+            moved.append(line)
+    log.write_text("".join(moved))
+    with connect([read_run(finalise(partial, complete=True))]) as connection:
+        rows = connection.execute("SELECT phase FROM patch_reads ORDER BY line").fetchall()
+    assert rows == [("measure",), ("warm",), ("control",)]
+
+
+def test_the_balance_puts_a_runs_bytes_side_by_side(tmp_path: Path) -> None:
+    evidence = read_run(build_run(tmp_path, SyntheticRun(system_read_bytes=MIB)))
+    with connect([evidence]) as connection:
+        cursor = connection.execute(
+            "SELECT * EXCLUDE (campaign_id, arm, level, block) FROM balance"
+        )
+        names = [column[0] for column in cursor.description]
+        (row,) = cursor.fetchall()
+    assert dict(zip(names, row, strict=True)) == {
+        "run_id": evidence.run.run_id,
+        "expected_hit_bytes": evidence.run.expectation.hit_bytes,
+        "engine_hit_bytes": HIT_BYTES,
+        "device_read_bytes": HIT_BYTES,
+        "member_read_bytes": None,
+        "process_read_bytes": HIT_BYTES + MIB,
+        "patch_read_bytes": HIT_BYTES,
+        "other_kv_device_read_bytes": 0,
+        "non_kv_read_bytes": MIB,
+    }

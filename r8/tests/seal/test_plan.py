@@ -1,0 +1,59 @@
+"""What a campaign set out to measure is what its runs say, cell by cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from r8.errors import BundleError
+from r8.seal.plan import missing_cells, plans_of, unplanned_cells
+from r8.tests.support.judged_run import Tables, judged_run, set_detail
+from r8.tests.support.run_factory import SyntheticRun
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from r8.evidence.reader import Evidence
+
+# As R2 plans: two tiers at two levels, recompute at one of them.
+PLACES = ["b0-patched-c4", "b0-patched-c8", "b0-recompute-x-c4"]
+
+
+def cell(directory: Path, arm: str, level: int, places: list[str] | None) -> Evidence:
+    def plan(tables: Tables) -> None:
+        facts = {} if places is None else {"places": places}
+        arms = ["patched", "recompute-x"]
+        set_detail(tables, "run_begin", arms=arms, levels=[4, 8], blocks=1, **facts)
+
+    name = f"c-b0-{arm}-c{level}"
+    return judged_run(directory, SyntheticRun(run_id=name, arm=arm, concurrency=level), plan)
+
+
+@pytest.fixture(name="three")
+def _three(tmp_path: Path) -> list[Evidence]:
+    cells = (("patched", 4), ("patched", 8), ("recompute-x", 4))
+    return [cell(tmp_path, arm, level, PLACES) for arm, level in cells]
+
+
+def test_an_arm_that_was_planned_at_one_level_only_lacks_no_other(three: list[Evidence]) -> None:
+    (plan,) = plans_of(three)
+    assert plan.cells == [(0, "patched", 4), (0, "patched", 8), (0, "recompute-x", 4)]
+    assert (missing_cells(plan, three), unplanned_cells(plan, three)) == ([], [])
+
+
+def test_a_planned_cell_that_was_left_out_is_named(three: list[Evidence]) -> None:
+    (plan,) = plans_of(three[:2])
+    assert missing_cells(plan, three[:2]) == ["block 0 recompute-x c4"]
+
+
+def test_a_plan_without_names_is_every_arm_at_every_level(tmp_path: Path) -> None:
+    runs = [cell(tmp_path, "patched", 4, None)]
+    (plan,) = plans_of(runs)
+    assert len(plan.cells) == 4
+    assert len(missing_cells(plan, runs)) == 3
+
+
+def test_a_plan_that_names_no_cell_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="'b0-patched', which is no cell"):
+        plans_of([cell(tmp_path, "patched", 4, ["b0-patched"])])

@@ -1,0 +1,172 @@
+"""What somebody who tampers with a bundle does: open it, change it, make it look whole again."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import shutil
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from r8.claims.reader import load_claims
+from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
+from r8.seal import keys
+from r8.seal.archive import GZIP, TOP, pack, unpack
+from r8.seal.statement import ENVELOPE, canonical, envelope, key_id, open_envelope, pae
+from r8.seal.verify import verify
+from r8.seal.verify_case import Check, Standing
+from r8.tests.support.judged_run import judged_run, set_detail
+from r8.tests.support.run_factory import SyntheticRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from r8.evidence.reader import Evidence
+    from r8.tests.support.judged_run import Tables
+
+ARMS = ("patched", "unpatched")
+BLOCKS = 2
+FAILED_RUN = "c-b1-patched-c4"
+CLAIMS = load_claims("r1-parallel-read")
+
+
+def sealed_campaign(root: Path) -> list[Evidence]:
+    """Two blocks of two arms; the last patched run has a failed request."""
+
+    def with_plan(tables: Tables) -> None:
+        set_detail(tables, "run_begin", arms=list(ARMS), levels=[4], blocks=BLOCKS)
+
+    return [
+        judged_run(
+            root,
+            SyntheticRun(
+                campaign_id="c",
+                block=block,
+                order=order,
+                arm=arm,
+                failures=int(block == BLOCKS - 1 and arm == "patched"),
+            ),
+            with_plan,
+        )
+        for block in range(BLOCKS)
+        for order, arm in enumerate(ARMS)
+    ]
+
+
+def checks(
+    bundle: Path, work: Path, key: Mapping[str, str] | None = None, *, unsigned: bool = False
+) -> dict[str, Check]:
+    """Every check of a bundle by name; `work` is made and removed again."""
+    work.mkdir()
+    try:
+        found = verify(bundle, work, CLAIMS, keys.verifies, key=key, unsigned_allowed=unsigned)
+    finally:
+        shutil.rmtree(work)
+    return {one.name: one for one in found}
+
+
+def failed(found: dict[str, Check]) -> dict[str, str]:
+    """Texts of the checks that failed, by name."""
+    return {one.name: one.text for one in found.values() if one.standing is Standing.FAIL}
+
+
+def opened(bundle: Path, target: Path) -> Path:
+    """The bundle unpacked, to be changed."""
+    target.mkdir()
+    unpack(bundle, target)
+    return target
+
+
+def packed(tree: Path, out: Path) -> Path:
+    """The tree as a bundle again, whatever its manifests say."""
+    files = sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file())
+    pack(tree, files, out, GZIP)
+    return out
+
+
+def mend(tree: Path) -> None:
+    """Make every manifest and bundle.json agree with the files again; the seal stays old."""
+    for manifest in tree.glob(f"runs/*/*/{MANIFEST}"):
+        manifest.write_text(manifest_text(manifest.parent))
+    inside = json.loads((tree / "bundle.json").read_text())
+    inside["runs"] = [
+        {**row, "manifest_sha256": sha256_file(tree / row["path"] / MANIFEST)}
+        for row in inside["runs"]
+        if (tree / row["path"] / MANIFEST).is_file()
+    ]
+    (tree / "bundle.json").write_text(canonical(inside))
+    (tree / MANIFEST).unlink()
+    text = manifest_text(tree)
+    lines = [line for line in text.splitlines(keepends=True) if not line.endswith(f"{ENVELOPE}\n")]
+    (tree / MANIFEST).write_text("".join(lines))
+
+
+def reseal(tree: Path, signing: keys.Ed25519Key | None) -> None:
+    """A new statement about the mended manifest: signed by that key, or by the old signature."""
+    payload, signatures = open_envelope((tree / ENVELOPE).read_text(), "test")
+    said = json.loads(payload)
+    said["subject"][0]["digest"]["sha256"] = sha256_file(tree / MANIFEST)
+    payload = canonical(said).encode()
+    if signing is not None:
+        (tree / "signer.json").write_text(canonical(signing.public))
+        mend(tree)
+        said["subject"][0]["digest"]["sha256"] = sha256_file(tree / MANIFEST)
+        payload = canonical(said).encode()
+        signatures = {key_id(signing.public): signing.sign(pae(payload))}
+    (tree / ENVELOPE).write_text(envelope(payload, signatures))
+
+
+def raw_tar(tree: Path, out: Path, extra: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+    """A hostile archive: the tree's files and members R8 would never write."""
+    with gzip.open(out, "wb") as file, tarfile.open(mode="w|", fileobj=file) as tar:
+        for path in sorted(tree.rglob("*")):
+            if path.is_file():
+                tar.add(path, f"{TOP}/{path.relative_to(tree).as_posix()}")
+        for member, data in extra:
+            tar.addfile(member, io.BytesIO(data))
+    return out
+
+
+def chance_of(seed: int) -> random.Random:
+    """Chance that comes out the same each time."""
+    return random.Random(seed)  # noqa: S311 - not for secrecy
+
+
+def a_run(tree: Path, chance: random.Random) -> Path:
+    """One of the run directories."""
+    return chance.choice(sorted(tree.glob("runs/*/*")))
+
+
+def drop_row(tree: Path, chance: random.Random) -> None:
+    """One row less in one table of one run; nothing else of the file changes."""
+    tables = [
+        path for path in a_run(tree, chance).glob("*.parquet") if pq.read_table(path).num_rows
+    ]
+    path = chance.choice(sorted(tables))
+    rows = pq.read_table(path)
+    gone = chance.randrange(rows.num_rows)
+    keep = [number for number in range(rows.num_rows) if number != gone]
+    pq.write_table(rows.take(keep), path)
+
+
+def edit_json(path: Path, change: Callable[[Any], None]) -> None:
+    """Change a JSON file in place."""
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value, indent=2))
+
+
+def edit_rows(tree: Path, table: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change every measured row of a table of the first run."""
+    path = min(tree.glob(f"runs/*/*/{table}.parquet"))
+    rows = pq.read_table(path)
+    values = rows.to_pylist()
+    for row in values:
+        if row["phase"] == "measure":
+            change(row)
+    pq.write_table(type(rows).from_pylist(values, schema=rows.schema), path)

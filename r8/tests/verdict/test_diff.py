@@ -1,0 +1,305 @@
+"""Runs against a report: what is judged, what is refused by which key, what nobody can measure."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from r8.claims.ledger_read import load_ledger
+from r8.claims.reports import load_reports
+from r8.cli import main as cli
+from r8.errors import UsageError
+from r8.evidence.reader import read_runs
+from r8.model import Answer, Basis, Outcome
+from r8.report.diff import as_json, table, translated
+from r8.tests.support.cluster_runs import R1, R2, cluster_run, r2_blocks, told
+from r8.tests.support.judged_run import judged_run
+from r8.tests.support.run_factory import SyntheticRun
+from r8.verdict.diff import DiffRow, against_report, against_runs
+from r8.verdict.judge import exit_code
+from r8.verdict.session import Session, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from r8.evidence.reader import Evidence
+
+LEDGER, REPORTS = load_ledger(), load_reports()
+
+
+def certified(evidences: Sequence[Evidence]) -> Session:
+    """A fake certificate over real run directories: every finding held, so that numbers decide."""
+    session = open_session(evidences)
+    held = tuple(replace(one, answer=Answer.HELD) for one in session.findings)
+    return replace(session, findings=held)
+
+
+def against(session: Session, report: str = "R2") -> dict[str, DiffRow]:
+    return {one.name: one for one in against_report(session, LEDGER, REPORTS, report)}
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> list[Evidence]:
+    return r2_blocks(tmp_path_factory.mktemp("cluster"))
+
+
+@pytest.fixture(scope="module")
+def rows(blocks: list[Evidence]) -> dict[str, DiffRow]:
+    return against(certified(blocks))
+
+
+def test_seconds_and_ratios_of_a_cluster_run_are_judged(rows: dict[str, DiffRow]) -> None:
+    seconds = rows["r2.array.c8.ttft_p50"]
+    assert seconds.outcome is Outcome.REPRODUCED
+    assert seconds.measured == pytest.approx(7.53, rel=0.003)
+    assert seconds.unit == "s"
+    assert seconds.deviation == pytest.approx(0.0, abs=0.003)
+    assert seconds.verdict is not None
+    assert seconds.verdict.n_blocks == 5
+    ratio = rows["r2.c8.ttft_change"]
+    assert ratio.outcome is Outcome.REPRODUCED
+    assert ratio.measured == pytest.approx(10.17 / 7.53, rel=0.003)
+    assert ratio.published == "-26% (>= 1.351 x)"
+
+
+def test_the_interval_encloses_what_was_measured(rows: dict[str, DiffRow]) -> None:
+    one = rows["r2.array.c8.ttft_p50"]
+    assert one.low is not None
+    assert one.high is not None
+    assert one.measured is not None
+    assert one.low < one.measured < one.high
+
+
+def test_a_level_nobody_ran_is_not_measured(rows: dict[str, DiffRow]) -> None:
+    assert rows["r2.array.c16.ttft_p50"].outcome is Outcome.NOT_MEASURED
+
+
+def test_every_figure_of_the_report_has_a_row(rows: dict[str, DiffRow]) -> None:
+    own = {one.figure_id for one in LEDGER.of("R2") if one.restates is None}
+    assert rows.keys() == own
+    assert rows["r2.session.kv"].why_not is not None
+    assert rows["r2.session.kv"].outcome is Outcome.NOT_MEASURED
+
+
+def r2(array_s: float = 7.53, **changes: Any) -> Session:
+    return told(R2, {"array": array_s, "local-nvme": 10.17}, **changes)
+
+
+def test_a_slower_array_deviates_with_its_sign() -> None:
+    rows = against(r2(9.0))
+    one = rows["r2.array.c8.ttft_p50"]
+    assert one.outcome is Outcome.DEVIATES
+    assert one.deviation == pytest.approx(9.0 / 7.53 - 1, abs=0.003)
+    assert rows["r2.c8.ttft_change"].outcome is Outcome.DEVIATES
+
+
+def test_a_faster_array_deviates_in_seconds_and_reproduces_the_ratio() -> None:
+    faster = against(r2(6.0))
+    assert faster["r2.array.c8.ttft_p50"].outcome is Outcome.DEVIATES
+    assert (faster["r2.array.c8.ttft_p50"].deviation or 0) < -0.2
+    assert faster["r2.c8.ttft_change"].outcome is Outcome.REPRODUCED
+
+
+@pytest.mark.parametrize("key", ["platform", "engine", "model", "layout", "array"])
+def test_another_key_compares_ratios_and_is_named_for_seconds(key: str) -> None:
+    published = REPORTS.comparability[R2]
+    found = against(r2(comparability=dict(published) | {key: "mine"}))
+    seconds = found["r2.array.c8.ttft_p50"]
+    assert seconds.outcome is Outcome.NOT_COMPARABLE
+    assert seconds.verdict is not None
+    assert f"{key}: published {published[key]!r}" in seconds.verdict.reason
+    assert found["r2.c8.ttft_change"].outcome is Outcome.REPRODUCED
+
+
+@pytest.mark.parametrize("scenario", ["r1-parallel-read", "r2-cold-recovery"])
+def test_a_rehearsal_is_not_comparable_and_the_key_is_named(tmp_path: Path, scenario: str) -> None:
+    run = judged_run(tmp_path, SyntheticRun(scenario=scenario, arm="array", concurrency=8))
+    found = list(against(open_session([run])).values())
+    judged = [one for one in found if one.verdict is not None]
+    text = table(found, "en", everything=True)
+    assert {one.outcome for one in judged} == {Outcome.NOT_COMPARABLE}
+    assert "basis: published measured, run" in " ".join(text.split())
+    assert exit_code(one.verdict for one in judged if one.verdict is not None) == 5
+
+
+def test_a_measured_run_on_a_rehearsal_rung_names_the_rung() -> None:
+    found = against(r2(rung="directory"))["r2.array.c8.ttft_p50"]
+    assert found.outcome is Outcome.NOT_COMPARABLE
+    text = table([found], "zh", everything=False)
+    assert "rung" in text
+    assert "不可比" in text
+
+
+def test_one_block_is_inconclusive() -> None:
+    assert against(r2(blocks=1))["r2.array.c8.ttft_p50"].outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("answer", [Answer.REFUTED, Answer.UNKNOWN])
+def test_an_uncertified_run_is_invalid(answer: Answer) -> None:
+    assert against(r2(answer=answer))["r2.array.c8.ttft_p50"].outcome is Outcome.INVALID
+
+
+def test_both_languages_show_the_same_numbers(rows: dict[str, DiffRow]) -> None:
+    def numbers(text: str) -> list[str]:
+        return sorted(re.findall(r"\d+\.\d+", text))
+
+    found = [one for one in rows.values() if ".c8." in one.name]
+    english, chinese = (table(found, language, everything=True) for language in ("en", "zh"))
+    assert english != chinese
+    assert numbers(english) == numbers(chinese)
+
+
+POINT_CHECK = "; point check: the published number carries no variance"
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        (
+            f"7.53 s [7.5, 7.6], claimed 7.53, limit 7.15 to 7.91, deviation +0.10%{POINT_CHECK}",
+            "点检",
+        ),
+        (
+            f"1 of 5 blocks the plan needs; 1.35 x, claimed -26%, limit 1.28 or more{POINT_CHECK}",
+            "区块",
+        ),
+        ("model: published 'A', run r-1 'B'", "发布为"),
+        ("no run of r2-cold-recovery at level c8", "没有"),
+    ],
+)
+def test_sentences_of_the_verdict_are_translated_with_their_numbers(text: str, holds: str) -> None:
+    chinese = translated(text, "zh")
+    assert holds in chinese
+    assert "claimed" not in chinese
+    assert translated(text, "en") == text
+    assert re.findall(r"\d+\.\d+", chinese) == re.findall(r"\d+\.\d+", text)
+
+
+def test_a_sentence_of_the_evidence_stays_as_it_is() -> None:
+    assert translated("C4 refuted in r-1: 7 of 16", "zh") == "C4 refuted in r-1: 7 of 16"
+
+
+def test_a_translated_sentence_of_a_real_verdict_is_chinese() -> None:
+    text = table([against(r2())["r2.array.c8.ttft_p50"]], "zh", everything=False)
+    assert "点检" in text
+    assert "point check" not in text
+
+
+def test_json_holds_unrounded_numbers_and_both_reasons(rows: dict[str, DiffRow]) -> None:
+    document = json.loads(as_json(list(rows.values()), 0))
+    by_claim = {one["claim"]: one for one in document["rows"]}
+    one = by_claim["r2.array.c8.ttft_p50"]
+    assert one["outcome"] == "REPRODUCED"
+    assert one["n_blocks"] == 5
+    assert one["measured"] == rows["r2.array.c8.ttft_p50"].measured
+    assert by_claim["r2.session.kv"]["reason"].keys() == {"en", "zh"}
+
+
+# ---------------------------------------------------------------- run against run
+
+
+def outcomes(rows: Iterable[DiffRow], needle: str) -> set[Outcome]:
+    return {one.outcome for one in rows if needle in one.name}
+
+
+def test_a_repeated_campaign_is_equivalent() -> None:
+    rows = against_runs(r2(campaign_id="cluster-2"), r2())
+    assert outcomes(rows, "ttft") == {Outcome.REPRODUCED}
+    assert any(" / " in one.name for one in rows)
+
+
+def test_a_slower_campaign_deviates() -> None:
+    rows = against_runs(r2(9.0, campaign_id="cluster-2"), r2())
+    assert outcomes(rows, "c8 array ttft") == {Outcome.DEVIATES}
+    assert outcomes(rows, "c8 local-nvme ttft") == {Outcome.REPRODUCED}
+    assert outcomes(rows, "array / local-nvme ttft") == {Outcome.DEVIATES}
+
+
+def test_other_keys_leave_only_ratios_to_compare() -> None:
+    rows = against_runs(r2(campaign_id="cluster-2", comparability={"model": "other"}), r2())
+    assert outcomes(rows, "c8 array ttft") == {Outcome.NOT_COMPARABLE}
+    assert outcomes(rows, "array / local-nvme ttft") == {Outcome.REPRODUCED}
+    assert "不可比" in table(rows, "zh", everything=False)
+
+
+def test_a_campaign_is_not_its_own_reference() -> None:
+    with pytest.raises(UsageError, match="is judged and a reference at once"):
+        against_runs(r2(), r2())
+
+
+def test_runs_with_nothing_in_common_compare_nothing() -> None:
+    assert against_runs(r2(), told(R1, {"patched": 9.3}, campaign_id="cluster-2")) == []
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_judges_a_cluster_run_directory(
+    blocks: list[Evidence], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """End to end, certificate included: the exit code is the verdicts'."""
+    root = blocks[0].path.parent
+    code = cli.main(["diff", str(root), "--against", "R2", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    by_claim = {one["claim"]: one for one in document["rows"]}
+    assert document["exit_code"] == code
+    assert by_claim["r2.array.c8.ttft_p50"]["outcome"] == "REPRODUCED", by_claim[
+        "r2.array.c8.ttft_p50"
+    ]["reason"]["en"]
+    assert by_claim["r2.c8.ttft_change"]["outcome"] == "REPRODUCED"
+    # The made-up device is far slower than the array's, and the report says so.
+    assert by_claim["r2.array.c8.disk_busy"]["outcome"] == "DEVIATES"
+    assert code == 1
+
+
+def test_what_is_no_run_is_one_line_and_exit_four(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("no run\n")
+    for path in (note, tmp_path, tmp_path / "absent"):
+        assert cli.main(["diff", str(path), "--against", "R2"]) == 4
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        assert "this is not a run" in err
+
+
+def test_runs_are_held_against_several_others(
+    blocks: list[Evidence], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = [cluster_run(tmp_path, R2, "array", block, campaign_id="other") for block in range(2)]
+    words = [word for one in theirs for word in ("--against", str(one.path))]
+    ours = [str(one.path) for one in blocks if one.run.arm == "array"]
+    assert cli.main(["diff", *ours, *words, "--json"]) in {0, 1, 2, 3}
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"]
+    assert cli.main(["diff", ours[0], "--against", "R2", "--against", str(theirs[0].path)]) == 4
+    assert "neither a report" in capsys.readouterr().err
+
+
+def test_an_unfinished_run_is_refused_as_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partial = tmp_path / "x.partial"
+    partial.mkdir()
+    assert cli.main(["diff", str(partial), "--against", "R2"]) == 3
+    assert "never finalised" in capsys.readouterr().err
+
+
+def test_against_nothing_known_is_one_line_and_exit_four(
+    blocks: list[Evidence], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["diff", str(blocks[0].path), "--against", "R99"]) == 4
+    err = capsys.readouterr().err
+    assert "R99" in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_named_twice_counts_once(blocks: list[Evidence]) -> None:
+    assert len(read_runs([blocks[0].path, blocks[0].path])) == 1
+    assert blocks[0].run.basis is Basis.MEASURED

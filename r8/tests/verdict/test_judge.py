@@ -1,0 +1,378 @@
+"""Verdicts: the statistics, over a fake session at the seam where metrics are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from r8.errors import UsageError
+from r8.forensics.rules import RULES
+from r8.model import Answer, Basis, Claim, Finding, Outcome, Run
+from r8.tests.support.run_factory import SyntheticRun, synthetic_run
+from r8.verdict.judge import exit_code, headline, judge_session
+from r8.verdict.session import Session, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from r8.model import Verdict
+
+S = 1e9
+KEYS = {"platform": "P", "model": "M"}
+ARMS = ("unpatched", "patched")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeSession(Session):
+    """A session whose metrics are told instead of computed."""
+
+    told: dict[tuple[str, str], tuple[float, str]]
+
+    def value(
+        self, run: Run, metric: str, statistic: str | None = None, *, phase: str = "measure"
+    ) -> Value:
+        found = self.told.get((run.run_id, metric))
+        if found is None:
+            return Value(value=None, unit="", n=0, estimator="", reason="nobody measured it")
+        return Value(value=found[0], unit=found[1], n=16, estimator="told", reason=None)
+
+
+def cluster_run(block: int, arm: str) -> Run:
+    spec = SyntheticRun(block=block, arm=arm, basis=Basis.MEASURED, rung="cluster", concurrency=16)
+    return replace(synthetic_run(spec), comparability=KEYS)
+
+
+def session_of(
+    runs: Sequence[Run], ttft_s: Mapping[str, Sequence[float]], **spoiled: Answer
+) -> FakeSession:
+    """Runs with TTFT p50 by arm and block; every rule held but the spoiled ones of every run."""
+    told: dict[tuple[str, str], tuple[float, str]] = {}
+    for run in runs:
+        told[run.run_id, "ttft"] = (ttft_s[run.arm][run.block] * S, "ns")
+        told[run.run_id, "device_read_bytes"] = (0.0, "bytes")
+    findings = tuple(
+        Finding(
+            rule_id=rule.rule_id,
+            run_id=run.run_id,
+            answer=spoiled.get(rule.rule_id, Answer.HELD),
+            arithmetic="7 of 16",
+            detail="",
+        )
+        for run in runs
+        for rule in RULES
+    )
+    return FakeSession(
+        runs=tuple(runs),
+        findings=findings,
+        connection=None,
+        told=told,
+    )
+
+
+def ratio_claim(**changes: object) -> Claim:
+    claim = Claim(
+        claim_id="gain",
+        source="R1",
+        kind="at-least",
+        scenario="r1-parallel-read",
+        metric="ttft",
+        numerator_arm="unpatched",
+        denominator_arm="patched",
+        level="c16",
+        low=4.1,
+        high=None,
+        unit="x",
+        tolerance=0.05,
+        as_printed="4.1x",
+        figure_ids=("r1.patch.ttft.gain",),
+        comparability={},
+        needs_rules=tuple(rule.rule_id for rule in RULES),
+        min_blocks=5,
+        looks=2,
+    )
+    return replace(claim, **changes)  # type: ignore[arg-type]
+
+
+def value_claim(**changes: object) -> Claim:
+    absolute = ratio_claim(
+        claim_id="before",
+        kind="value",
+        denominator_arm=None,
+        low=37.97,
+        unit="s",
+        comparability=KEYS,
+        min_blocks=2,
+        looks=1,
+    )
+    return replace(absolute, **changes)  # type: ignore[arg-type]
+
+
+def blocks(n: int) -> list[Run]:
+    return [cluster_run(block, arm) for block in range(n) for arm in ARMS]
+
+
+def judged(session: FakeSession, claim: Claim, reference: FakeSession | None = None) -> Verdict:
+    (verdict,) = judge_session(session, [claim], reference)
+    return verdict
+
+
+STEADY = {"unpatched": [38.0, 38.2, 37.9, 38.1, 38.0], "patched": [9.3, 9.2, 9.3, 9.25, 9.3]}
+
+
+def test_a_ratio_that_reaches_the_claim_is_reproduced() -> None:
+    verdict = judged(session_of(blocks(5), STEADY), ratio_claim())
+    assert verdict.outcome is Outcome.REPRODUCED
+    assert verdict.estimate == pytest.approx(4.10, abs=0.02)
+    assert verdict.low is not None
+    assert verdict.low > 4.1 * 0.95
+    assert verdict.confidence == pytest.approx(0.975)
+    assert verdict.n_blocks == 5
+    assert "point check" in verdict.reason
+    assert len(verdict.run_ids) == 10
+
+
+def test_more_than_claimed_is_reproduced_too() -> None:
+    slow = {"unpatched": [v * 2 for v in STEADY["unpatched"]], "patched": STEADY["patched"]}
+    assert judged(session_of(blocks(5), slow), ratio_claim()).outcome is Outcome.REPRODUCED
+
+
+def test_a_ratio_wholly_below_the_claim_deviates() -> None:
+    fast = {"unpatched": [v / 2 for v in STEADY["unpatched"]], "patched": STEADY["patched"]}
+    verdict = judged(session_of(blocks(5), fast), ratio_claim())
+    assert verdict.outcome is Outcome.DEVIATES
+    assert exit_code([verdict]) == 1
+
+
+def test_noise_over_the_limit_is_inconclusive() -> None:
+    noisy = {"unpatched": [30.0, 46.0, 38.0, 33.0, 44.0], "patched": STEADY["patched"]}
+    verdict = judged(session_of(blocks(5), noisy), ratio_claim())
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert exit_code([verdict]) == 2
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_too_few_blocks_are_inconclusive_however_good(n: int) -> None:
+    verdict = judged(session_of(blocks(n), STEADY), ratio_claim())
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert f"{n} of 5 blocks the plan needs" in verdict.reason
+    assert verdict.estimate is not None
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome"),
+    [(1.0, Outcome.REPRODUCED), (1.2, Outcome.DEVIATES), (0.8, Outcome.DEVIATES)],
+)
+def test_an_absolute_value_fails_in_both_directions(factor: float, outcome: Outcome) -> None:
+    ttft = {arm: [v * factor for v in values] for arm, values in STEADY.items()}
+    verdict = judged(session_of(blocks(5), ttft), value_claim())
+    assert verdict.outcome is outcome
+    deviation = (38.04 * factor - 37.97) / 37.97
+    assert f"deviation {deviation:+.1%}"[:-2] in verdict.reason
+
+
+def test_a_band_is_widened_by_its_tolerance_on_both_sides() -> None:
+    session = session_of(blocks(5), STEADY)
+    inside = ratio_claim(kind="band", low=4.2, high=4.3)
+    assert judged(session, inside).outcome is Outcome.REPRODUCED
+    outside = ratio_claim(kind="band", low=3.0, high=3.5)
+    assert judged(session, outside).outcome is Outcome.DEVIATES
+
+
+@pytest.mark.parametrize(
+    ("per_cent", "ratio", "outcome"),
+    [
+        (29.0, 1.29, Outcome.REPRODUCED),
+        (29.0, 1.10, Outcome.DEVIATES),
+        # -26 % of the faster arm: the slower one takes 1 / 0.74 = 1.351 of it.
+        (-26.0, 1.35, Outcome.REPRODUCED),
+        (-26.0, 1.20, Outcome.DEVIATES),
+    ],
+)
+def test_a_change_in_per_cent_is_judged_as_a_ratio(
+    per_cent: float, ratio: float, outcome: Outcome
+) -> None:
+    told = {"unpatched": [10.0 * ratio] * 5, "patched": [10.0] * 5}
+    claim = ratio_claim(low=per_cent, unit="%", tolerance=0.05)
+    verdict = judged(session_of(blocks(5), told), claim)
+    assert verdict.outcome is outcome, verdict.reason
+
+
+def test_a_modelled_run_is_not_comparable_with_a_published_claim() -> None:
+    runs = [replace(run, basis=Basis.MODELLED) for run in blocks(5)]
+    verdict = judged(session_of(runs, STEADY), ratio_claim())
+    assert verdict.outcome is Outcome.NOT_COMPARABLE
+    assert "is modelled" in verdict.reason
+    assert verdict.basis is Basis.MODELLED
+    assert exit_code([verdict]) == 5
+
+
+def test_a_rehearsal_on_an_unshaped_disk_is_not_comparable_either() -> None:
+    runs = [replace(run, rung="directory") for run in blocks(5)]
+    verdict = judged(session_of(runs, STEADY), ratio_claim())
+    assert verdict.outcome is Outcome.NOT_COMPARABLE
+    assert "rung" in verdict.reason
+
+
+def test_a_differing_key_is_named_with_both_values() -> None:
+    runs = [replace(run, comparability={**KEYS, "model": "other"}) for run in blocks(5)]
+    session = session_of(runs, STEADY)
+    verdict = judged(session, value_claim())
+    assert verdict.outcome is Outcome.NOT_COMPARABLE
+    assert "model: published 'M'" in verdict.reason
+    assert "'other'" in verdict.reason
+    assert judged(session, ratio_claim()).outcome is Outcome.REPRODUCED
+
+
+def test_runs_of_another_workload_are_not_pooled() -> None:
+    runs = blocks(5)
+    longer = replace(runs[-1].expectation, prompt_tokens=2049)
+    runs[-1] = replace(runs[-1], expectation=longer)
+    verdict = judged(session_of(runs, STEADY), ratio_claim())
+    assert verdict.outcome is Outcome.NOT_COMPARABLE
+    assert "prompt_tokens: 1025" in verdict.reason
+
+
+@pytest.mark.parametrize("answer", [Answer.REFUTED, Answer.UNKNOWN])
+def test_a_rule_that_is_not_held_makes_the_claim_invalid(answer: Answer) -> None:
+    verdict = judged(session_of(blocks(5), STEADY, C4=answer), ratio_claim())
+    assert verdict.outcome is Outcome.INVALID
+    assert f"C4 {answer} in campaign-1-b0-unpatched-c16: 7 of 16" in verdict.reason
+    assert "and 7 more findings" in verdict.reason
+    assert exit_code([verdict]) == 3
+
+
+def test_a_rule_the_claim_does_not_need_does_not_touch_it() -> None:
+    claim = ratio_claim(needs_rules=("C3",))
+    assert judged(session_of(blocks(5), STEADY, C4=Answer.REFUTED), claim).outcome is (
+        Outcome.REPRODUCED
+    )
+
+
+def test_a_missing_number_is_invalid_and_named() -> None:
+    session = session_of(blocks(5), STEADY)
+    del session.told["campaign-1-b3-patched-c16", "ttft"]
+    verdict = judged(session, ratio_claim())
+    assert verdict.outcome is Outcome.INVALID
+    assert "campaign-1-b3-patched-c16 has no ttft p50: nobody measured it" in verdict.reason
+
+
+def test_an_infinite_percentile_is_no_number() -> None:
+    session = session_of(blocks(5), STEADY)
+    session.told["campaign-1-b3-patched-c16", "ttft"] = (float("inf"), "ns")
+    assert judged(session, ratio_claim()).outcome is Outcome.INVALID
+
+
+def test_no_run_of_an_arm_is_not_measured() -> None:
+    verdict = judged(session_of(blocks(5), STEADY), ratio_claim(numerator_arm="upstream-4"))
+    assert verdict.outcome is Outcome.NOT_MEASURED
+    assert verdict.reason == "no run of arm upstream-4"
+    other = judged(session_of(blocks(5), STEADY), ratio_claim(level="c32"))
+    assert other.outcome is Outcome.NOT_MEASURED
+
+
+def test_an_incomplete_last_block_is_left_out_by_name() -> None:
+    runs = [*blocks(5), cluster_run(5, "patched")]
+    ttft = {arm: [*values, 1.0] for arm, values in STEADY.items()}
+    verdict = judged(session_of(runs, ttft), ratio_claim())
+    assert verdict.outcome is Outcome.REPRODUCED
+    assert "not used: campaign-1 block 5 has no unpatched" in verdict.reason
+    assert verdict.n_blocks == 5
+
+
+def test_blocks_may_not_be_picked() -> None:
+    runs = [run for run in blocks(5) if run.block != 2]
+    verdict = judged(session_of(runs, STEADY), ratio_claim(min_blocks=2))
+    assert verdict.outcome is Outcome.INVALID
+    assert "campaign-1 block 2 has no unpatched and no patched" in verdict.reason
+
+
+def test_a_claim_of_any_level_refuses_to_mix_levels() -> None:
+    runs = [*blocks(2), *[replace(r, run_id=r.run_id + "x", concurrency=8) for r in blocks(2)]]
+    with pytest.raises(UsageError, match="meets levels c8, c16"):
+        judged(session_of(runs, STEADY), ratio_claim(level="any"))
+
+
+def prediction(factor: float, warm_device_bytes: float = 0.0) -> Verdict:
+    session = session_of(blocks(3), STEADY)
+    for run in session.runs:
+        seconds = STEADY[run.arm][run.block] * (factor if run.arm == "unpatched" else 1)
+        session.told[run.run_id, "predicted_ttft"] = (seconds * S, "ns")
+        session.told[run.run_id, "device_read_bytes"] = (warm_device_bytes, "bytes")
+    claim = ratio_claim(
+        source="rehearsal", kind="prediction", low=1.0, tolerance=0.1, min_blocks=3, looks=1
+    )
+    return judged(session, claim)
+
+
+def test_a_measured_ratio_of_nine_tenths_of_the_predicted_one_is_reproduced() -> None:
+    verdict = prediction(1.05)
+    assert verdict.outcome is Outcome.REPRODUCED
+    assert verdict.confidence == pytest.approx(0.95)
+    assert "measured 4.1" in verdict.reason
+    assert "predicted 4.3" in verdict.reason
+    assert exit_code([verdict]) == 0
+
+
+def test_a_measured_ratio_below_nine_tenths_of_the_predicted_one_deviates() -> None:
+    assert prediction(1.2).outcome is Outcome.DEVIATES
+
+
+def test_a_prediction_from_warm_reads_that_touched_the_device_is_invalid() -> None:
+    verdict = prediction(1.0, warm_device_bytes=1e9)
+    assert verdict.outcome is Outcome.INVALID
+    assert "count the device twice" in verdict.reason
+
+
+def equivalence_claim() -> Claim:
+    return ratio_claim(source="reference", kind="equivalence", low=1.0, looks=1, min_blocks=3)
+
+
+def test_equivalence_without_reference_runs_is_not_measured() -> None:
+    verdict = judged(session_of(blocks(5), STEADY), equivalence_claim())
+    assert verdict.outcome is Outcome.NOT_MEASURED
+    assert "no other runs" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome"), [(1.0, Outcome.REPRODUCED), (1.1, Outcome.DEVIATES)]
+)
+def test_equivalence_is_judged_against_the_references_own_blocks(
+    factor: float, outcome: Outcome
+) -> None:
+    theirs = [replace(r, campaign_id="ref", run_id=r.run_id + "-ref") for r in blocks(5)]
+    ttft = {"unpatched": [v * factor for v in STEADY["unpatched"]], "patched": STEADY["patched"]}
+    reference = session_of(theirs, ttft)
+    verdict = judged(session_of(blocks(5), STEADY), equivalence_claim(), reference)
+    assert verdict.outcome is outcome
+    assert "of 5 blocks" in verdict.reason
+
+
+def test_an_invalid_reference_proves_nothing() -> None:
+    theirs = [replace(r, campaign_id="ref", run_id=r.run_id + "-ref") for r in blocks(5)]
+    reference = session_of(theirs, STEADY, C3=Answer.REFUTED)
+    verdict = judged(session_of(blocks(5), STEADY), equivalence_claim(), reference)
+    assert verdict.outcome is Outcome.INVALID
+
+
+def test_a_campaign_is_never_its_own_reference() -> None:
+    session = session_of(blocks(5), STEADY)
+    with pytest.raises(UsageError, match="judged and a reference at once"):
+        judged(session, equivalence_claim(), session)
+
+
+def test_the_worst_outcome_decides_the_exit_code() -> None:
+    session = session_of(blocks(5), STEADY)
+    good = judged(session, ratio_claim())
+    codes = {outcome: exit_code([good, replace(good, outcome=outcome)]) for outcome in Outcome}
+    assert codes == {
+        Outcome.REPRODUCED: 0,
+        Outcome.DEVIATES: 1,
+        Outcome.INCONCLUSIVE: 2,
+        Outcome.INVALID: 3,
+        Outcome.NOT_COMPARABLE: 0,
+        Outcome.NOT_MEASURED: 0,
+    }
+    assert exit_code([]) == 5
+    assert headline([good]) == "1 claims: 1 REPRODUCED"

@@ -1,0 +1,1 @@
+"""What the numbers say: blocks, intervals, verdicts, gates, and runs held against runs."""

@@ -1,0 +1,229 @@
+"""What a judgement stands on: certified runs, their metrics, and how they pair into blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from r8.errors import UsageError
+from r8.forensics.certificate import certify, connect_settled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import duckdb
+
+    from r8.evidence.reader import Evidence
+    from r8.model import Claim, Finding, Run
+
+ANY_LEVEL = "any"
+# Each arm at the one level it was run at: arms of different size under the same load an instance.
+OWN_LEVEL = "own"
+# What two runs must share before their numbers are pooled or divided.
+WORKLOAD_KEYS = ("sessions", "prompt_tokens", "output_tokens", "chunk_tokens", "chunk_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One metric of one run as the shared views gave it."""
+
+    value: float | None
+    unit: str
+    n: int
+    estimator: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The runs given to the judge, each with its certificate, and their metrics."""
+
+    runs: tuple[Run, ...]
+    findings: tuple[Finding, ...]
+    connection: duckdb.DuckDBPyConnection
+    # Answers by question: a page asks every chart's again for its other language.
+    _answers: dict[tuple[str, str], list[tuple[Any, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def rows(self, sql: str, named: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        """Rows of a query over the runs' tables and views; the same question is computed once."""
+        question = (sql, repr(named))
+        if question not in self._answers:
+            self._answers[question] = self.connection.execute(sql, dict(named)).fetchall()
+        return self._answers[question]
+
+    def value(
+        self, run: Run, metric: str, statistic: str | None = None, *, phase: str = "measure"
+    ) -> Value:
+        """A metric of one phase; without a statistic it must be the only one of its name."""
+        every = self.rows(
+            "SELECT run_id, metric, phase, statistic, value, unit, n, estimator, reason "
+            "FROM metrics",
+            {},
+        )
+        place = (run.run_id, metric, phase)
+        rows = [row[4:] for row in every if row[:3] == place and statistic in {None, row[3]}]
+        if len(rows) != 1:
+            reason = f"{len(rows)} rows of {metric}"
+            return Value(value=None, unit="", n=0, estimator="", reason=reason)
+        value, unit, n, estimator, reason = rows[0]
+        return Value(value=value, unit=unit, n=n, estimator=estimator, reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The runs of one block that a claim needs."""
+
+    campaign_id: str
+    block: int
+    numerator: Run
+    denominator: Run | None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """One run, or two."""
+        return (self.numerator,) if self.denominator is None else (self.numerator, self.denominator)
+
+
+def open_session(evidences: Sequence[Evidence]) -> Session:
+    """Certify every run and open their metrics.
+
+    Raises:
+        UsageError: one run, or one arm of one block, is given twice.
+
+    """
+    runs = tuple(sorted((one.run for one in evidences), key=_order))
+    places: dict[tuple[str, str, int, str, int], str] = {}
+    for run in runs:
+        place = (run.scenario, run.campaign_id, run.block, run.arm, run.concurrency)
+        if place in places:
+            raise UsageError(
+                f"arm {run.arm} of block {run.block} is given twice: {places[place]}, {run.run_id}",
+                where=f"campaign {run.campaign_id}",
+                next_step="give one run of each arm and block",
+            )
+        places[place] = run.run_id
+    connection = connect_settled(evidences)
+    findings = tuple(finding for run in runs for finding in certify(run, connection))
+    return Session(runs=runs, findings=findings, connection=connection)
+
+
+def _order(run: Run) -> tuple[str, str, int, int, int, str]:
+    return (run.scenario, run.campaign_id, run.concurrency, run.block, run.order, run.run_id)
+
+
+def relevant(claim: Claim, runs: Sequence[Run]) -> list[Run]:
+    """Runs of the claim's scenario and level.
+
+    Raises:
+        UsageError: the claim takes any level and the runs, or one arm of them, hold more than one.
+
+    """
+    mine = [run for run in runs if run.scenario == claim.scenario]
+    if claim.level == OWN_LEVEL:
+        for arm in arms_of(claim):
+            _refuse_levels(claim, [run for run in mine if run.arm == arm])
+        return mine
+    if claim.level != ANY_LEVEL:
+        return [run for run in mine if f"c{run.concurrency}" == claim.level]
+    _refuse_levels(claim, mine)
+    return mine
+
+
+def _refuse_levels(claim: Claim, runs: Sequence[Run]) -> None:
+    levels = sorted({run.concurrency for run in runs})
+    if len(levels) > 1:
+        raise UsageError(
+            f"claim {claim.claim_id} meets levels {', '.join(f'c{level}' for level in levels)}",
+            where="the runs given",
+            next_step="judge the runs of one level at a time",
+        )
+
+
+def arms_of(claim: Claim) -> tuple[str, ...]:
+    """Arms the claim needs, numerator first."""
+    arms = (claim.numerator_arm, claim.denominator_arm)
+    return tuple(arm for arm in arms if arm is not None)
+
+
+def blocks_of(claim: Claim, runs: Sequence[Run]) -> tuple[list[Block], list[str], list[str]]:
+    """Whole blocks; then blocks left out at a campaign's end; then holes before a later block.
+
+    A campaign that was stopped ends in an incomplete block, which is left out and named. A hole in
+    the middle would let somebody pick blocks, so it makes the claim INVALID.
+    """
+    whole: list[Block] = []
+    left_out: list[str] = []
+    holes: list[str] = []
+    for campaign_id in dict.fromkeys(run.campaign_id for run in runs):
+        by_place = {(r.block, r.arm): r for r in runs if r.campaign_id == campaign_id}
+        last_whole = -1
+        gaps: list[tuple[int, str]] = []
+        for number in range(max(block for block, _ in by_place) + 1):
+            absent = [arm for arm in arms_of(claim) if (number, arm) not in by_place]
+            if absent:
+                gaps.append(
+                    (number, f"{campaign_id} block {number} has no {' and no '.join(absent)}")
+                )
+                continue
+            last_whole = number
+            whole.append(
+                Block(
+                    campaign_id=campaign_id,
+                    block=number,
+                    numerator=by_place[number, claim.numerator_arm],
+                    denominator=by_place[number, claim.denominator_arm]
+                    if claim.denominator_arm
+                    else None,
+                )
+            )
+        holes += [text for number, text in gaps if number < last_whole]
+        left_out += [text for number, text in gaps if number > last_whole]
+    return whole, left_out, holes
+
+
+def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> str | None:
+    """The first thing in which runs differ that must be equal to pool them; None when alike.
+
+    Absolute values need every comparability key as well; ratios and fractions do not. With `each`
+    the load of one engine instance must be equal, not that of the machine.
+    """
+    first = runs[0]
+    for run in runs[1:]:
+        pairs: list[tuple[str, object, object]] = [("basis", first.basis, run.basis)]
+        pairs.append(("rung", first.rung, run.rung))
+        pairs += [
+            (key, getattr(first.expectation, key), getattr(run.expectation, key))
+            for key in WORKLOAD_KEYS
+            if not (each and key == "sessions")
+        ]
+        pairs += _load_pairs(first, run, each=each)
+        if absolute:
+            keys = sorted(first.comparability.keys() | run.comparability.keys())
+            pairs += [(k, first.comparability.get(k), run.comparability.get(k)) for k in keys]
+        for key, ours, theirs in pairs:
+            if ours != theirs:
+                return f"{key}: {ours} in {first.run_id}, {theirs} in {run.run_id}"
+    return None
+
+
+def _load_pairs(first: Run, other: Run, *, each: bool) -> list[tuple[str, object, object]]:
+    if not each:
+        return [("concurrency", first.concurrency, other.concurrency)]
+    ours, theirs = max(1, len(first.instances)), max(1, len(other.instances))
+    sessions = first.expectation.sessions / ours, other.expectation.sessions / theirs
+    return [
+        ("concurrency of an instance", first.concurrency / ours, other.concurrency / theirs),
+        ("sessions of an instance", *sessions),
+    ]
+
+
+def keys_differ(claim: Claim, runs: Sequence[Run]) -> str | None:
+    """The first comparability key of the claim that a run does not share, with both values."""
+    for run in runs:
+        for key, wanted in claim.comparability.items():
+            found = run.comparability.get(key)
+            if found != wanted:
+                return f"{key}: published {wanted!r}, run {run.run_id} {found!r}"
+    return None
