@@ -78,7 +78,7 @@ def test_kinds_of_stream_events_are_those_the_client_tells_apart() -> None:
 
 
 def test_kinds_of_log_lines_are_those_the_parser_gives() -> None:
-    found = words_set((ROOT / "r8" / "enginelog.py").read_text(), name="kind")
+    found = words_set((ROOT / "r8" / "evidence" / "engine_log.py").read_text(), name="kind")
     assert found | {kind for kind, _ in enginelog._KINDS} == set(schema.ENGINE_LOG_KINDS)
 
 
