@@ -19,7 +19,7 @@ import pytest
 from r8.evidence.reader import find_runs, read_run
 from r8.tests.qualify import rehearse
 from r8.tests.qualify.clean_cells import keep, kept, look, print_distribution, require_clean
-from r8.tests.support.fault_lab_testbed import Testbed, make_ground
+from r8.tests.support.fault_lab_testbed import ShapedBed, make_ground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,13 +36,13 @@ ARMS = ("unpatched", "patched")
 SECONDS = float(os.environ.get("R8_CLEAN_S", "10800"))
 
 
-@pytest.fixture(name="ground", scope="module")
-def _ground() -> Iterator[Testbed]:
+@pytest.fixture(name="testbed", scope="module")
+def _ground() -> Iterator[ShapedBed]:
     yield from make_ground()
 
 
 @pytest.mark.parametrize("number", range(CELLS))
-def test_a_clean_cell_is_never_refused(testbed: Testbed, number: int) -> None:
+def test_a_clean_cell_is_never_refused(testbed: ShapedBed, number: int) -> None:
     evidence = testbed.run(f"clean-{number}", spec={"chunk_bytes": CHUNK_BYTES})
     seen = look(evidence)
     keep(KEPT, seen)

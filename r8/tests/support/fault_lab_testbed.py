@@ -26,7 +26,7 @@ IMAGE_BYTES = 320 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Testbed:
+class ShapedBed:
     """Two mounted devices, and one that only hangs there."""
 
     root: Path
@@ -51,7 +51,7 @@ def _run(*words: str) -> str:
     return done.stdout.strip()
 
 
-def make_ground() -> Iterator[Testbed]:
+def make_ground() -> Iterator[ShapedBed]:
     """Attach, format and mount; everything is taken down again afterwards."""
     if os.geteuid() != 0:
         pytest.skip("needs root for loop devices and mounts")
@@ -76,7 +76,7 @@ def make_ground() -> Iterator[Testbed]:
         spare.write_bytes(bytes(1 << 20))
         attached.append(_run("losetup", "--find", "--show", str(spare)))
         array, local = devices
-        yield Testbed(root=root, array=array, local=local, spare=attached[-1], spare_image=spare)
+        yield ShapedBed(root=root, array=array, local=local, spare=attached[-1], spare_image=spare)
     finally:
         for mount in mounted:
             subprocess.run(["umount", str(mount)], check=False)

@@ -19,7 +19,7 @@ import pytest
 
 from r8.model import Answer
 from r8.tests.support.fault_lab import Cell, evict
-from r8.tests.support.fault_lab_testbed import Testbed, make_ground
+from r8.tests.support.fault_lab_testbed import ShapedBed, make_ground
 from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ O_DIRECT_ON_TMPFS_SINCE = (6, 6)
 HELD = {Answer.HELD, Answer.NOT_APPLICABLE}
 
 
-@pytest.fixture(name="ground", scope="module")
-def _ground() -> Iterator[Testbed]:
+@pytest.fixture(name="testbed", scope="module")
+def _ground() -> Iterator[ShapedBed]:
     yield from make_ground()
 
 
-def test_a_clean_cell_passes_every_rule(testbed: Testbed) -> None:
+def test_a_clean_cell_passes_every_rule(testbed: ShapedBed) -> None:
     spec = {"link_bytes_per_s": 50_000_000_000}
     found = testbed.judge("clean", spec=spec, other_devices=(testbed.local.name,))
     broken = [
@@ -51,21 +51,21 @@ def test_a_clean_cell_passes_every_rule(testbed: Testbed) -> None:
     assert f"engine hit {KV_BYTES} B = 1.00" in found["C4"].arithmetic
 
 
-def test_a_page_cache_left_warm_is_refuted_by_residency_and_by_bytes(testbed: Testbed) -> None:
+def test_a_page_cache_left_warm_is_refuted_by_residency_and_by_bytes(testbed: ShapedBed) -> None:
     found = testbed.judge("warm", drop=lambda _: ["true"])
     assert found["C3"].answer is Answer.REFUTED
     assert "20 of 20 files above 1% resident" in found["C3"].arithmetic
     assert found["C4"].answer is Answer.REFUTED
 
 
-def test_a_drop_on_the_wrong_file_system_is_refuted(testbed: Testbed) -> None:
+def test_a_drop_on_the_wrong_file_system_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("wrong-fs", drop=lambda _: evict(testbed.local.mount))
     assert found["C3"].answer is Answer.REFUTED
     assert "drop returned 0" in found["C3"].arithmetic
     assert "did not reach this file system" in found["C3"].detail
 
 
-def test_kv_on_another_device_is_refuted_by_its_place(testbed: Testbed) -> None:
+def test_kv_on_another_device_is_refuted_by_its_place(testbed: ShapedBed) -> None:
     found = testbed.judge(
         "elsewhere", kv_root=testbed.local.mount, other_devices=(testbed.local.name,)
     )
@@ -75,7 +75,7 @@ def test_kv_on_another_device_is_refuted_by_its_place(testbed: Testbed) -> None:
     assert found["C5"].answer is Answer.REFUTED
 
 
-def test_a_second_process_reading_the_device_is_refuted_by_bytes(testbed: Testbed) -> None:
+def test_a_second_process_reading_the_device_is_refuted_by_bytes(testbed: ShapedBed) -> None:
     def read(cell: Cell) -> None:
         argv = [sys.executable, "-m", "probes", "read", "--path", cell.device.path]
         checkout = Path(__file__).resolve().parents[4]
@@ -86,13 +86,13 @@ def test_a_second_process_reading_the_device_is_refuted_by_bytes(testbed: Testbe
     assert "something else reads it" in found["C4"].detail
 
 
-def test_a_device_that_came_back_as_another_is_refuted(testbed: Testbed) -> None:
+def test_a_device_that_came_back_as_another_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("replaced", in_window=lambda cell: cell.device.attach_again())
     assert found["C8"].answer is Answer.REFUTED
     assert "diskseq" in found["C8"].arithmetic
 
 
-def test_a_device_that_disappears_is_refuted(testbed: Testbed) -> None:
+def test_a_device_that_disappears_is_refuted(testbed: ShapedBed) -> None:
     def detach(_cell: Cell) -> None:
         subprocess.run(["losetup", "--detach", testbed.spare], check=True)
 
@@ -106,45 +106,45 @@ def test_a_device_that_disappears_is_refuted(testbed: Testbed) -> None:
     assert re.search(rf"{name}: [^;]*state attached -> detached", found["C8"].arithmetic)
 
 
-def test_a_dram_tier_that_serves_half_the_hits_is_refuted(testbed: Testbed) -> None:
+def test_a_dram_tier_that_serves_half_the_hits_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("tier", read_share=0.5)
     assert found["C4"].answer is Answer.REFUTED
     assert found["C6"].answer is Answer.REFUTED
     assert "A tier in DRAM served hits" in found["C6"].detail
 
 
-def test_prefix_caching_left_on_is_refuted_by_the_servers_own_word(testbed: Testbed) -> None:
+def test_prefix_caching_left_on_is_refuted_by_the_servers_own_word(testbed: ShapedBed) -> None:
     found = testbed.judge("prefix", spec={"enable_prefix_caching": True, "computed_tokens": 256})
     assert found["C6"].answer is Answer.REFUTED
     assert "enable_prefix_caching True = False [refuted]" in found["C6"].arithmetic
 
 
-def test_probes_killed_for_three_seconds_are_a_hole(testbed: Testbed) -> None:
+def test_probes_killed_for_three_seconds_are_a_hole(testbed: ShapedBed) -> None:
     found = testbed.judge("hole", in_window=lambda cell: cell.restart_probes(3.0))
     assert found["C8"].answer is Answer.REFUTED
     assert "The probe was stopped inside the window" in found["C8"].detail
 
 
-def test_a_drop_that_returns_an_error_is_refuted_with_its_words(testbed: Testbed) -> None:
+def test_a_drop_that_returns_an_error_is_refuted_with_its_words(testbed: ShapedBed) -> None:
     found = testbed.judge("error", drop=lambda _: ["sh", "-c", "echo read-only >&2; exit 3"])
     assert found["C3"].answer is Answer.REFUTED
     assert "drop returned 3 [refuted]" in found["C3"].arithmetic
     assert "read-only" in found["C3"].detail
 
 
-def test_a_drop_that_hangs_never_counts_as_one(testbed: Testbed) -> None:
+def test_a_drop_that_hangs_never_counts_as_one(testbed: ShapedBed) -> None:
     found = testbed.judge("hang", drop=lambda _: ["sleep", "60"], drop_timeout_s=0.5)
     assert found["C3"].answer in {Answer.UNKNOWN, Answer.REFUTED}
     assert "drop returned None [unknown]" in found["C3"].arithmetic
 
 
-def test_residency_read_by_somebody_else_is_not_believed(testbed: Testbed) -> None:
+def test_residency_read_by_somebody_else_is_not_believed(testbed: ShapedBed) -> None:
     found = testbed.judge("nobody", residency_uid=65534)
     assert found["C3"].answer is Answer.UNKNOWN
     assert "self-test of the method true for 0 of 20 [unknown]" in found["C3"].arithmetic
 
 
-def test_o_direct_on_tmpfs_is_refuted_by_bytes_and_has_no_device(testbed: Testbed) -> None:
+def test_o_direct_on_tmpfs_is_refuted_by_bytes_and_has_no_device(testbed: ShapedBed) -> None:
     """Kernels before 6.6 refuse it with EINVAL, later ones take it and read memory all the same."""
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK):
@@ -166,7 +166,7 @@ def test_o_direct_on_tmpfs_is_refuted_by_bytes_and_has_no_device(testbed: Testbe
 
 
 def test_o_direct_on_a_device_reads_the_device_though_the_files_are_cached(
-    testbed: Testbed,
+    testbed: ShapedBed,
 ) -> None:
     """The negative control of an engine that reads past the page cache cannot be made warm."""
     found = testbed.judge("direct", direct=True)
@@ -175,7 +175,7 @@ def test_o_direct_on_a_device_reads_the_device_though_the_files_are_cached(
     assert "C4 proves nothing here" in found["N1"].detail
 
 
-def test_a_read_faster_than_the_declared_link_is_refuted(testbed: Testbed) -> None:
+def test_a_read_faster_than_the_declared_link_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("fast", spec={"link_bytes_per_s": 1_000_000})
     assert found["C9"].answer is Answer.REFUTED
     assert "a cache on this side of it" in found["C9"].detail
@@ -197,7 +197,7 @@ print(json.dumps({"rc": done.returncode, "error": done.error, "status": json.loa
 
 
 def test_in_a_user_namespace_with_proc_sys_read_only_the_drop_says_why_it_cannot(
-    testbed: Testbed,
+    testbed: ShapedBed,
 ) -> None:
     words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", IN_CONTAINER]
     checkout = Path(__file__).resolve().parents[4]
