@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from r8.message import Answer
 
 
 class Basis(StrEnum):
@@ -29,19 +33,6 @@ class Outcome(StrEnum):
     INVALID = "INVALID"
     NOT_COMPARABLE = "NOT_COMPARABLE"
     NOT_MEASURED = "NOT_MEASURED"
-
-
-class Answer(StrEnum):
-    """What one forensic rule found. `UNKNOWN` is INVALID for the claims that need the rule.
-
-    `NOT_APPLICABLE` is decided by what the run is, never by evidence that is missing: a run whose
-    plan names no fabric link has nothing that a link could be exceeded by.
-    """
-
-    HELD = "held"
-    REFUTED = "refuted"
-    UNKNOWN = "unknown"
-    NOT_APPLICABLE = "not applicable"
 
 
 class Phase(StrEnum):

@@ -10,7 +10,8 @@ from r8.forensics import network
 from r8.forensics.case import Case
 from r8.forensics.rule import apply
 from r8.forensics.rules import RULES
-from r8.model import Answer, Finding
+from r8.message import Answer
+from r8.model import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.forensics.certificate import OF_BLOCK, certify, connect_settled
-from r8.model import Answer
+from r8.message import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from r8.model import Answer, Finding
+from r8.message import Answer
+from r8.model import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from r8.forensics.certificate import OF_BLOCK, PASSING
-from r8.model import Answer, Basis, Outcome
+from r8.message import Answer
+from r8.model import Basis, Outcome
 from r8.report.checkpoint import checkpoint_section
 from r8.report.rows import calibration_table, identity_table, raw_metric_table
 from r8.report.scaling import scaling_section

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from r8.forensics.rules import RULES
-from r8.model import Answer, Outcome
+from r8.message import Answer
+from r8.model import Outcome
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 from r8.verdict.intervals import log_interval
 

@@ -19,7 +19,8 @@ from r8.errors import (
     UsageError,
 )
 from r8.forensics.certificate import objections
-from r8.model import Answer, Basis, Outcome, Verdict
+from r8.message import Answer
+from r8.model import Basis, Outcome, Verdict
 from r8.verdict.numbers import Reading, read_numbers
 from r8.verdict.session import (
     OWN_LEVEL,

@@ -13,7 +13,7 @@ from r8.claims.reader import load_claims, load_figures, read_claims
 from r8.claims.reports import load_reports
 from r8.errors import UsageError
 from r8.evidence.database import add_views, connect
-from r8.model import Answer, Claim, Verdict
+from r8.message import Answer
 from r8.resources import published_path
 from r8.tests.support.cluster_runs import R1, cluster_spec
 from r8.tests.support.judged_run import judged_run
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.evidence.reader import Evidence
+    from r8.model import Claim, Verdict
 
 LEDGER, REPORTS = load_ledger(), load_reports()
 IOSTAT_GB = 1_024_000_000

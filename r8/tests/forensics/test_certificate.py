@@ -11,7 +11,8 @@ from r8.forensics.certificate import objections
 from r8.forensics.explain import explain
 from r8.forensics.rule import Check, Rule, apply, missing, not_applicable
 from r8.forensics.rules import RULES
-from r8.model import Answer, Finding
+from r8.message import Answer
+from r8.model import Finding
 from r8.tests.support.judged_run import Tables, findings, judged_run
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 

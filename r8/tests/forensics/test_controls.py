@@ -8,7 +8,7 @@ import pytest
 
 from r8.forensics.certificate import certify, connect_settled, objections
 from r8.forensics.gate import not_held
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import Tables, drop_events, findings, judged_run
 from r8.tests.support.run_factory import SyntheticRun
 

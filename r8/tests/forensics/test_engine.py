@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import Tables, drop_events, event, findings, judged_run
 from r8.tests.support.run_factory import SyntheticRun
 

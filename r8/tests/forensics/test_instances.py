@@ -8,7 +8,8 @@ import pytest
 
 from r8.claims.reader import load_claims
 from r8.forensics.certificate import connect_settled
-from r8.model import Answer, Outcome
+from r8.message import Answer
+from r8.model import Outcome
 from r8.report.chinese import translated
 from r8.report.document import report
 from r8.report.scaling import scaling_section

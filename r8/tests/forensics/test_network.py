@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.forensics.network import LACKS
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import Tables, event, findings
 from r8.tests.support.transfer_runs import loading_spec, work_run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import Tables, findings, judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun
 

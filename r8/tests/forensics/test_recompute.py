@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.certificate import objections
 from r8.forensics.rules import RULES
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import Tables, findings, judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 

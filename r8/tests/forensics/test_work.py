@@ -8,7 +8,7 @@ import pytest
 
 from r8.forensics.certificate import PASSING
 from r8.forensics.rules import RULES
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import Tables, findings
 from r8.tests.support.transfer_runs import change_work, loading_spec, read_again, work_run
 

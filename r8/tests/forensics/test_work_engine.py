@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from r8.forensics.certificate import PASSING
+from r8.message import Answer
 from r8.metrics.measure import measure, pick
-from r8.model import Answer
 from r8.report.document import report
 from r8.tests.support.judged_run import Tables, findings
 from r8.tests.support.transfer_runs import WORKERS, S, change_work, loading_spec, work_run

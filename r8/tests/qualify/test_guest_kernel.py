@@ -15,7 +15,7 @@ import pytest
 from r8.evidence.database import connect
 from r8.evidence.finalise import finalise
 from r8.evidence.reader import read_run
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.guest import find_kernel, run_in_guest
 from r8.tests.support.judged_run import findings
 

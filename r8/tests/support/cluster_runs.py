@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from r8.claims.reports import load_reports
 from r8.forensics.rules import RULES
-from r8.model import Answer, Basis, Finding
+from r8.message import Answer
+from r8.model import Basis, Finding
 from r8.tests.support.judged_run import judged_run
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 from r8.verdict.session import Session, Value

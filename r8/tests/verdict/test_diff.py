@@ -14,7 +14,8 @@ from r8.claims.reports import load_reports
 from r8.cli import main as cli
 from r8.errors import UsageError
 from r8.evidence.reader import read_runs
-from r8.model import Answer, Basis, Outcome
+from r8.message import Answer
+from r8.model import Basis, Outcome
 from r8.report.diff import as_json, table, translated
 from r8.tests.support.cluster_runs import R1, R2, cluster_run, r2_blocks, told
 from r8.tests.support.judged_run import judged_run

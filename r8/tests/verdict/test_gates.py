@@ -12,7 +12,8 @@ from r8.claims.reports import load_reports
 from r8.cli import main as cli
 from r8.cli.audit import gate_code, newest
 from r8.errors import UsageError
-from r8.model import Answer, Basis, Outcome
+from r8.message import Answer
+from r8.model import Basis, Outcome
 from r8.tests.support.cluster_runs import R1, R2, cluster_run, told
 from r8.verdict.gates import GateItem, gate
 from r8.verdict.session import Session, open_session

@@ -9,7 +9,8 @@ import pytest
 
 from r8.errors import UsageError
 from r8.forensics.rules import RULES
-from r8.model import Answer, Basis, Claim, Finding, Outcome, Run
+from r8.message import Answer
+from r8.model import Basis, Claim, Finding, Outcome, Run
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 from r8.verdict.judge import exit_code, headline, judge_session
 from r8.verdict.session import Session, Value

@@ -25,7 +25,8 @@ from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import preflight
 from r8.lab.site.file import Device, Host, LoadedSite, load_site
 from r8.lab.site.stress import ALIGNMENT_BYTES, Stress, chunk_file_bytes
-from r8.model import Answer, Outcome
+from r8.message import Answer
+from r8.model import Outcome
 from r8.tests.support.cluster_runs import R1, cluster_spec
 from r8.tests.support.judged_run import judged_run
 from r8.verdict.gates import gate

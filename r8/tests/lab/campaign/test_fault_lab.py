@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.fault_lab import Cell, evict
 from r8.tests.support.fault_lab_testbed import ShapedBed, make_ground
 from r8.tests.support.judged_run import findings

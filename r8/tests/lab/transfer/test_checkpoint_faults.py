@@ -37,7 +37,7 @@ from r8.lab.transfer import stage as work_stage
 from r8.lab.transfer.campaign import open_work
 from r8.lab.transfer.jobs import Job
 from r8.lab.transfer.tools import write_checkpoint
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:

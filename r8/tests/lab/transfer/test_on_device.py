@@ -19,7 +19,7 @@ from r8.lab.rehearsal.fallback import LOOP, capabilities
 from r8.lab.rehearsal.stack import is_ready
 from r8.lab.site.file import load_site
 from r8.lab.transfer.campaign import open_scenario
-from r8.model import Answer
+from r8.message import Answer
 from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:

@@ -1,0 +1,145 @@
+"""The one accessor of the catalogues: messages and checks as text, in English or Chinese.
+
+`catalogues/<language>/<area>.ftl` are Fluent files. A message fills its entry with its facts; an
+entry of a check has an attribute `.otherwise`: what it means when the check did not hold. Numbers
+are formatted here, by the unit at the end of a fact's name, before Fluent sees them: Fluent would
+group digits by locale and by the version of its tables.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fluent.runtime import FluentBundle, FluentResource
+
+from r8.message import Answer, Check, Fact, Facts, Message
+from r8.units import NS_PER_S, mb_per_s, ms_from_ns, s_from_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LANGUAGES = ("en", "zh")
+CATALOGUES = Path(__file__).resolve().parent / "catalogues"
+OTHERWISE = "otherwise"
+# What every check gives its entry beside its own facts.
+OF_EVERY_CHECK = ("measured", "limit", "low", "high", "side")
+_MARKS = {
+    Answer.HELD: None,
+    Answer.REFUTED: "mark-refuted",
+    Answer.UNKNOWN: "mark-unknown",
+    Answer.NOT_APPLICABLE: "mark-not-applicable",
+}
+# Units by the end of a fact's name; the longer end first.
+_UNITS = {
+    "_bytes_per_s": "bytes/s",
+    "_bytes": "bytes",
+    "_ns": "ns",
+    "_share": "share",
+    "_ratio": "ratio",
+}
+
+
+def render(message: Message, language: str = "en") -> str:
+    """The text of a message.
+
+    Raises:
+        LookupError: the catalogue of this language has no such entry.
+        ValueError: the entry names a fact that the message does not have.
+
+    """
+    return _formatted(message.id, None, _shown_facts(message.facts), language)
+
+
+def render_check(check: Check, language: str = "en") -> str:
+    """The numbers of a check and its comparison, marked where it did not hold; raises as `render`.
+
+    The entry may use `$measured`, `$limit` (or `$low` and `$high`) and, of a range, `$side`:
+    "below", "inside" or "above".
+    """
+    text = _formatted(check.message, None, _check_facts(check), language)
+    mark = _MARKS[check.answer]
+    return text if mark is None else f"{text} {render(Message(id=mark), language)}"
+
+
+def render_otherwise(check: Check, language: str = "en") -> str:
+    """What it means that a check did not hold; empty when it held; raises as `render`."""
+    if check.answer is Answer.HELD:
+        return ""
+    return _formatted(check.message, OTHERWISE, _check_facts(check), language)
+
+
+def shown(value: Fact, unit: str = "") -> str:
+    """A value with its unit, the same in every language; `?` where it is absent."""
+    if value is None:
+        return "?"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if unit in _FORMATS:
+        return _FORMATS[unit](value)
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def _time(value_ns: float) -> str:
+    if abs(value_ns) >= NS_PER_S:
+        return f"{s_from_ns(value_ns):.3f} s"
+    return f"{ms_from_ns(value_ns):.3f} ms"
+
+
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "bytes": lambda size: f"{round(size)} B",
+    "bytes/s": lambda rate: f"{mb_per_s(rate):.1f} MB/s",
+    "ns": _time,
+    "share": lambda share: f"{100 * share:.4g}%",
+    "ratio": lambda ratio: f"{ratio:.4f}",
+}
+
+
+def _unit(name: str) -> str:
+    return next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
+
+
+def _shown_facts(facts: Facts) -> dict[str, str]:
+    return {name: shown(value, _unit(name)) for name, value in facts.items()}
+
+
+def _check_facts(check: Check) -> dict[str, str]:
+    found = _shown_facts(check.facts)
+    found["measured"] = shown(check.measured, check.unit)
+    if not isinstance(check.limit, tuple):
+        return found | {"limit": shown(check.limit, check.unit)}
+    each = [shown(one, check.unit) for one in check.limit]
+    found |= {"limit": ", ".join(each), "low": each[0], "high": each[-1]}
+    return found | {"side": _side(check.measured, check.limit)}
+
+
+def _side(measured: Fact, limit: tuple[Fact, ...]) -> str:
+    low, high = limit[0], limit[-1]
+    if not all(isinstance(one, int | float) for one in (measured, low, high)):
+        return "inside"
+    return "below" if measured < low else "above" if measured > high else "inside"  # type: ignore[operator]
+
+
+def _formatted(entry: str, attribute: str | None, facts: dict[str, str], language: str) -> str:
+    bundle = _bundle(language)
+    if not bundle.has_message(entry):
+        raise LookupError(f"no entry {entry!r} in the catalogues of {language!r}")
+    found = bundle.get_message(entry)
+    pattern = found.value if attribute is None else found.attributes.get(attribute)
+    if pattern is None:
+        raise LookupError(f"entry {entry!r} of {language!r} has no {attribute or 'text'}")
+    text, errors = bundle.format_pattern(pattern, facts)
+    if errors:
+        raise ValueError(f"entry {entry!r} of {language!r}: {errors[0]}")
+    return str(text)
+
+
+@cache
+def _bundle(language: str) -> FluentBundle:
+    bundle = FluentBundle([language], use_isolating=False)
+    for path in sorted((CATALOGUES / language).glob("*.ftl")):
+        bundle.add_resource(FluentResource(path.read_text(encoding="utf-8")))
+    return bundle
