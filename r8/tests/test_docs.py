@@ -16,7 +16,12 @@ from r8.cli import main as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
-TEXTS = README + (ROOT / "CONTRIBUTING.md").read_text() + (ROOT / "CHANGELOG.md").read_text()
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+DECISIONS = ROOT / "docs" / "decisions"
+TEXTS = "\n".join(
+    path.read_text()
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+)
 RUNS = "data/runs/r1-parallel-read"
 
 
@@ -92,3 +97,21 @@ def test_the_texts_name_no_path_of_a_developers_machine() -> None:
         if path.suffix in {".py", ".md", ".toml", ".sql", ".txt", ".cff"} and path.is_file():
             found = forbidden.search(path.read_bytes())
             assert found is None or path == Path(__file__), f"{path}: {found}"
+
+
+def test_the_architecture_names_every_package() -> None:
+    packages = {
+        path.parent.relative_to(ROOT / "r8").as_posix()
+        for path in (ROOT / "r8").rglob("__init__.py")
+        if "tests" not in path.parts
+    } - {".", "lab"}
+    tops = {name for name in packages if "/" not in name}
+    assert {name for name in tops if f"`r8/{name}`" not in ARCHITECTURE} == set()
+    rooms = {name.removeprefix("lab/") for name in packages - tops if name.startswith("lab/")}
+    assert {name for name in rooms if not re.search(rf"\b{name}  ", ARCHITECTURE)} == set()
+
+
+def test_every_decision_is_in_the_list_of_decisions() -> None:
+    listed = re.findall(r"\]\((\d{4}-[a-z0-9-]+\.md)\)", (DECISIONS / "README.md").read_text())
+    assert listed == sorted(path.name for path in DECISIONS.glob("0*.md"))
+    assert len(listed) >= 10
