@@ -19,7 +19,7 @@ MAX_MODULES = 30
 
 # From the ground up: a package may import what stands before it, and itself.
 JUDGE = (
-    *("errors", "units", "message", "model", "schema", "resources", "console"),
+    *("errors", "units", "message", "roles", "model", "schema", "resources", "console"),
     *("evidence", "claims", "metrics", "forensics", "verdict", "audit", "report", "seal", "cli"),
 )
 LAB = (
@@ -27,7 +27,7 @@ LAB = (
     *("component", "transfer", "preflight", "verbs"),
 )
 # What the lab may read of the judge: how evidence is written, never what is expected of it.
-LAB_READS = {"errors", "units", "model", "schema", "resources", "console", "evidence"}
+LAB_READS = {"errors", "units", "roles", "model", "schema", "resources", "console", "evidence"}
 # Entry points that join what nothing else may join.
 JOINTS = {"scenarios", "__main__", "__init__"}
 # What reads a clock, starts a process or opens a connection.
