@@ -86,6 +86,15 @@ def qualify(session: nox.Session) -> None:
     session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "test"))
     tests = ("r8/tests/qualify", "load_client/tests", "probes/tests")
     session.run("pytest", "-m", "qualify", *tests, *session.posargs)
+    if not session.posargs:
+        session.notify("mutants")
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Small faults in forensics, verdicts and SQL, one at a time: do the tests beside notice?"""
+    session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "test"))
+    session.run("python", "-m", "r8.tests.mutants", *session.posargs)
 
 
 @nox.session
