@@ -9,17 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .environment import capture, differences, load_capture
-from .environment import summary as environment_summary
+from .block.place import place_of
+from .block.sysfs import Sysfs
+from .cache.known_read import known_read
+from .cache.residency import evict_all, measure, summary
+from .catalogue import PROBES
 from .errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USAGE, ProbeError
-from .journal import Journal
-from .known_read import known_read
-from .place import place_of
-from .plan import Plan, load_plan
-from .record import record
-from .residency import evict_all, measure, summary
-from .status import as_rows, status, table
-from .topology import Sysfs
+from .host.environment import capture, differences, load_capture
+from .host.environment import summary as environment_summary
+from .plan import Plan, make_plan, read_plan
+from .record.iostat import IOSTAT
+from .record.journal import Journal
+from .record.recorder import record
+from .status import status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,17 +34,15 @@ class _Parser(argparse.ArgumentParser):
         raise ProbeError(message, where="command line", next_step=f"see {self.prog} --help")
 
 
-def _pairs(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not (name and separator and value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name, value
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m probes", description="Raw counters for evidence.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    _record_parser(verbs.add_parser("record", help="sample until interrupted"))
+    verb = verbs.add_parser("record", help="sample until interrupted")
+    verb.description = "Ends on SIGINT, SIGTERM, end of a piped stdin, or after --for seconds."
+    verb.add_argument("--plan", default="{}", metavar="FILE|JSON", help="what to record")
+    verb.add_argument("--out", type=Path, help="run directory (default: rows to stdout)")
+    verb.add_argument("--for", type=float, dest="for_s", metavar="SECONDS")
+    verb.epilog = f"Keys of a plan: host, rates_hz, {', '.join(one.key for one in _settings())}."
     verb = verbs.add_parser("residency", help="page-cache residency of every file below --dir")
     verb.add_argument("--dir", type=Path, required=True)
     verb.add_argument("--moment", required=True, help="name of this moment, e.g. after_drop")
@@ -55,69 +55,32 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--dir", type=Path, help="directory to try residency in (default: temp)")
     verb.add_argument("--metrics", help="URL of an engine's /metrics to try")
     verb.add_argument("--json", action="store_true", help="JSON instead of a table")
-    _context_parsers(verbs)
-    return parser
-
-
-def _context_parsers(verbs: Any) -> None:
-    verb = verbs.add_parser("environment", help="what this host is like, or what changed")
-    verb.add_argument("--out", type=Path, help="write a capture to this new file")
-    verb.add_argument("--diff", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
-    verb.add_argument("--identify", action="store_true", help="serials and names as they are")
+    verb = verbs.add_parser("environment", help="capture this host's settings, or compare two")
+    what = verb.add_mutually_exclusive_group(required=True)
+    what.add_argument("--out", type=Path, help="write a capture to this new file")
+    what.add_argument("--diff", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
     verb = verbs.add_parser("read", help="read a known number of bytes with O_DIRECT")
     verb.add_argument("--path", type=Path, required=True, help="file or block device")
     verb.add_argument("--bytes", type=int, required=True, dest="size_bytes")
+    return parser
 
 
-def _record_parser(verb: argparse.ArgumentParser) -> None:
-    verb.description = "Ends on SIGINT, SIGTERM, end of a piped stdin, or after --for seconds."
-    verb.add_argument("--plan", type=Path, help="JSON file; the flags below override its keys")
-    verb.add_argument("--out", type=Path, help="run directory (default: rows to stdout)")
-    verb.add_argument("--for", type=float, dest="for_s", metavar="SECONDS")
-    verb.add_argument("--host", help="name of this host in the rows")
-    verb.add_argument("--devices", dest="block_devices", metavar="NAME[,NAME..]")
-    verb.add_argument("--engine", type=_pairs, action="append", metavar="INSTANCE=PID")
-    verb.add_argument("--metrics", type=_pairs, action="append", metavar="INSTANCE=URL")
-    verb.add_argument("--rate", type=_pairs, action="append", metavar="PROBE=HZ")
-    verb.add_argument("--nics", metavar="NAME[,NAME..]", help="network interfaces")
-    for flag in ("--iostat", "--gpu", "--nvme"):
-        verb.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
+def _settings() -> list[Any]:
+    return [*(setting for probe in PROBES for setting in probe.settings), IOSTAT]
 
 
-def _number(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text  # the plan's own check says what is wrong with it
-
-
-def _plan(args: argparse.Namespace) -> Plan:
-    flags: dict[str, Any] = {key: getattr(args, key) for key in ("host", "iostat", "gpu", "nvme")}
-    if args.nics is not None:
-        flags["nics"] = args.nics.split(",")
-    if args.block_devices is not None:
-        flags["block_devices"] = args.block_devices.split(",")
-    if args.engine:
-        flags["engines"] = {name: _number(pid) for name, pid in args.engine}
-    if args.metrics:
-        flags["metrics"] = dict(args.metrics)
-    if args.rate:
-        flags["rates_hz"] = {name: _number(rate) for name, rate in args.rate}
-    plan = load_plan(args.plan) if args.plan else Plan()
-    given = {key: value for key, value in flags.items() if value is not None}
-    return plan.with_overrides(given, "command line")
+def _plan(values: dict[str, Any], where: str) -> Plan:
+    return make_plan(values, where, {probe.name: probe.rate_hz for probe in PROBES}, _settings())
 
 
 def _record(args: argparse.Namespace) -> int:
-    return record(_plan(args), args.out, for_s=args.for_s)
+    return record(_plan(*read_plan(args.plan)), args.out, for_s=args.for_s)
 
 
 def _residency(args: argparse.Namespace) -> int:
     rows = list(measure(args.dir, args.moment, sysfs=Sysfs()))
     journal = Journal.open(args.out) if args.out else Journal(sys.stdout.fileno(), "stdout")
-    journal.append_rows(row.row() for row in rows)
+    journal.append_rows(asdict(row) for row in rows)
     journal.sync()
     if args.out:
         journal.close()
@@ -138,22 +101,24 @@ def _topology(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    found = status(args.dir, args.metrics)
-    print(json.dumps(as_rows(found), indent=2) if args.json else table(found))
+    metrics = {"metrics": {"status": args.metrics}} if args.metrics else {}
+    found = status(_plan(metrics, "--metrics"), args.dir)
+    if args.json:
+        rows = [{"probe": name, **asdict(one)} for name, one in found.items()]
+        print(json.dumps(rows, indent=2))
+    else:
+        for name, one in found.items():
+            print(f"{name:<10} {one.works:<7} {one.detail}")
     return EXIT_OK
 
 
 def _environment(args: argparse.Namespace) -> int:
     if args.diff:
         before, after = (load_capture(path) for path in args.diff)
-        found = [one.row() for one in differences(before, after)]
+        found = [asdict(one) for one in differences(before, after)]
         print(json.dumps(found, indent=2))
         return EXIT_INCOMPLETE if found else EXIT_OK
-    if args.out is None:
-        raise ProbeError(
-            "nowhere to write the capture", where="environment", next_step="give --out or --diff"
-        )
-    taken = capture(identify=args.identify)
+    taken = capture()
     try:
         with args.out.open("x", encoding="utf-8") as file:
             json.dump(taken, file, indent=1, sort_keys=True)

@@ -2,8 +2,8 @@
 
 An epoch ends when a counter that only grows went back, when a device came back after it was gone,
 or when its identity changed. The kernel's millisecond counters are 32 bits wide and wrap after
-49.7 days of busy time; a wrap is not told apart from a restart here, it ends the epoch as well,
-and the cause that is written beside it lets a person tell.
+49.7 days of busy time. A wrap ends the epoch like a restart; the cause written beside it lets a
+person tell the two apart.
 """
 
 from __future__ import annotations
@@ -27,9 +27,6 @@ class EpochTracker:
         """The epoch the device is in."""
         return self._epoch.get(device, 0)
 
-    def _advance(self, device: str) -> None:
-        self._epoch[device] = self.current(device) + 1
-
     def counters(self, device: str, values: Mapping[str, float]) -> str | None:
         """Take growing counters; the cause when they end an epoch, else None."""
         cause = None
@@ -48,7 +45,7 @@ class EpochTracker:
         return cause
 
     def identity(self, device: str, aspect: str, identity: str | None) -> str | None:
-        """Take one aspect of who the device is (None: not known now); the cause on a change."""
+        """Take one aspect of a device's identity (None: not known now); the cause on a change."""
         if identity is None:
             return None
         before = self._identity.get((device, aspect))
@@ -64,3 +61,6 @@ class EpochTracker:
         """Note that a device which had been read is absent; its return is a new epoch."""
         if device in self._last:
             self._gone.add(device)
+
+    def _advance(self, device: str) -> None:
+        self._epoch[device] = self.current(device) + 1

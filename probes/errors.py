@@ -1,10 +1,10 @@
-"""The one error this instrument raises on purpose, and its exit code."""
+"""The one error this instrument raises on purpose, its exit codes, and the words of a reason."""
 
 from __future__ import annotations
 
 EXIT_OK = 0
 EXIT_INCOMPLETE = 1  # done, but not for every file: the rows say which and why
-EXIT_USAGE = 4  # bad plan, missing directory, full disk: one line on stderr says it all
+EXIT_USAGE = 4  # bad plan, missing directory, full disk: one line on stderr says what
 
 
 class ProbeError(Exception):
@@ -19,9 +19,9 @@ class ProbeError(Exception):
 
 
 def reason_of(error: BaseException) -> str:
-    """The words that stand in a row's `reason` when a reading failed.
+    """The text of a sample's `reason` when its source could not be read.
 
-    The first word is one of `absent`, `denied`, `failed`: a reader can group by it.
+    The first word is one of `absent`, `denied`, `failed`, so that a reader can group by it.
     """
     if isinstance(error, (FileNotFoundError, ProcessLookupError, NotADirectoryError)):
         kind = "absent"

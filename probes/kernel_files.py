@@ -1,10 +1,10 @@
-"""Files the kernel makes up as they are read, and the integers in them."""
+"""Files the kernel makes up as they are read, and the words and integers in them."""
 
 from __future__ import annotations
 
 import os
 
-from .readings import INT64_MAX
+from .samples import INT64_MAX
 
 _READ_BYTES = 1 << 16
 _MAX_DIGITS = 19
@@ -36,7 +36,7 @@ class KeptFile:
         self._fd: int | None = None
 
     def read(self) -> bytes:
-        """Every byte. Raises OSError; the file is opened again with the next read then."""
+        """Every byte. Raises OSError; the next read then opens the file again."""
         if self._fd is None:
             self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         parts, offset = [], 0
@@ -50,7 +50,7 @@ class KeptFile:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Let go of it; the next read opens it again."""
+        """Close the file; the next read opens it again."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
@@ -65,6 +65,19 @@ def names_in(directory: str) -> list[str]:
         return []
 
 
+def read_word(path: str) -> str:
+    """The text of a file that holds one word or line, without blanks around it. Raises OSError."""
+    return read_whole(path).decode("utf-8", "replace").strip()
+
+
+def word_or_none(path: str) -> str | None:
+    """The text of such a file; None when it cannot be read."""
+    try:
+        return read_word(path)
+    except OSError:
+        return None
+
+
 def counter_of(text: bytes | None, scale: int = 1) -> int | None:
     """An unsigned integer times `scale`; None for anything that is not one or exceeds 64 bits.
 
@@ -77,3 +90,16 @@ def counter_of(text: bytes | None, scale: int = 1) -> int | None:
         return None
     value = int(text) * scale
     return value if value <= INT64_MAX else None
+
+
+def counter_in(path: str) -> int | None:
+    """The counter a file holds; None when it cannot be read or holds none."""
+    try:
+        return counter_of(read_whole(path).strip())
+    except OSError:
+        return None
+
+
+def no_counter(text: bytes) -> str:
+    """The reason of a file or column that should hold a counter and does not."""
+    return f"failed: {text[:40].decode('ascii', 'replace')!r} is no counter"

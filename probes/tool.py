@@ -1,7 +1,7 @@
 """One run of a vendor's command: its raw text is kept, whatever came of it.
 
 An exit code is no sign of health: several of these tools answer 0 with an empty page, or 1 with a
-good one. What a run was worth is for the parser of its text to say.
+good one. Whether a run was any good is decided by the parser of its text.
 """
 
 from __future__ import annotations
@@ -26,23 +26,13 @@ MAX_TEXT = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """What one command said. `reason` is there when it did not end by itself."""
+    """What one command printed. `reason` is there when it did not start, or was ended by us."""
 
     argv: tuple[str, ...]
     returncode: int | None = None
     stdout: str = ""
     stderr: str = ""
     reason: str | None = None
-
-    def row(self) -> dict[str, object]:
-        """For the raw record."""
-        return {
-            "argv": list(self.argv),
-            "returncode": self.returncode,
-            "stdout": self.stdout,
-            "stderr": self.stderr,
-            "reason": self.reason,
-        }
 
 
 def run_tool(argv: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> ToolRun:

@@ -1,7 +1,7 @@
-"""Every sample of the reference, by its name there: its values, or why no probe reads it.
+"""Every captured text below samples/ is read by a test.
 
-Samples with a test of their own are named with it; the rest are read here. A sample that is in
-neither list, or a test that does not name its sample, fails.
+Captures with a test module of their own are listed with it; the rest are read here. A capture that
+is in neither list, or a test module that does not name its capture, fails.
 """
 
 from __future__ import annotations
@@ -13,57 +13,32 @@ from pathlib import Path
 
 import pytest
 
-from probes.environment_text import parse_lsblk, parse_mdadm_detail, parse_mdstat
-from probes.iostat_json import parse_iostat_json
-from probes.iostat_text import parse_iostat_text
-from probes.nic_counters import is_q_counter
-from probes.nvme_text import parse_list_subsys
-from probes.pagecache import PAGE_BYTES
-from probes.process import parse_io
-from probes.tests.captures import SAMPLES, capture
+from probes.cache.pagecache import PAGE_BYTES
+from probes.gpu.sources import TOOLS
+from probes.host.arrays import parse_lsblk, parse_mdadm_detail, parse_mdstat
+from probes.network.counters import is_q_counter
+from probes.process.counters import parse_io
+from probes.tests.support.captures import SAMPLES, capture, captures_of
 
 HERE = Path(__file__).parent
 MIB = 1 << 20
 MEMBERS = ("nvme1n1", "nvme2n1", "nvme3n1", "nvme4n1")
-# Read by the test module of this name, which names each of them or every file of its kind.
+# Read by the test module at this place, which names each of them or every file of its kind.
 ELSEWHERE = {
-    "amd_smi_*": "test_gpu_text",
-    "rocm_smi_*": "test_gpu_text",
-    "otherGPU_*": "test_gpu_text",
-    "iostat_*": "test_iostat_formats",
-    "diskstats_*": "test_disk test_diskstats",
-    "sysfs_*": "test_topology test_nvme test_disk",
-    "nvme_list-subsys_*.json": "test_nvme",
-    "nvme_smart*": "test_nvme",
-    "nvme_state_fault.txt": "test_nvme",
-    "nic_mlx5_*": "test_nic",
-    "nic_netdev_seq.txt": "test_nic",
-    "nic_rxe_hw_counters_seq.txt": "test_nic",
-    "nic_rdma_j_link_show.json": "test_nic",
-    "nic_rdma_j_statistic_show_rxe.json": "test_nic",
-    "nic_ibv_devinfo_rxe.txt": "test_nic",
-}
-# Words about a tool, or of a tool whose words are kept and read by nobody: no probe has a parser.
-NOT_READ = {
-    "note_iostat_12.2.0_JSON_unit_bug.txt": "three lines of two versions; the refusal is tested",
-    "note_jc_1.26.1_iostat_bugs.txt": "what another parser makes of iostat; R8 does not use it",
-    "nic_psutil_nowrap_note.txt": "what psutil hides; the probe reads the kernel's files itself",
-    "nic_rdma_j_resource_qp.json": "queue pairs by process: kept as raw text, no counter in it",
-    "nvme_list-subsys_cli2.3_live.txt": "the table for people; the JSON and sysfs are read",
-    "nvme_list_cli2.3.json": "kept as raw text; model, size and serial are read from sysfs",
-    "nvme_list_v_cli2.3.json": "kept as raw text; composition is read from sysfs",
-    "nvme_id-ctrl_cli2.3.json": "kept as raw text; firmware and model are read from sysfs",
-    "nvme_dmesg_link_fault.txt": "the kernel's log needs root; states are read from sysfs",
+    **{f"{captures_of(tool.name)}*": "gpu/test_tools" for tool in TOOLS},
+    "iostat_*": "record/test_iostat",
+    "diskstats_*": "block/test_disk block/test_diskstats",
+    "sysfs_*": "block/test_sysfs block/test_nvme block/test_disk",
+    "nvme_state_fault.txt": "block/test_nvme",
+    "nic_mlx5_*": "network/test_nic",
+    "nic_netdev_seq.txt": "network/test_nic",
+    "nic_rxe_hw_counters_seq.txt": "network/test_nic",
 }
 HERE_READ = frozenset(
     {
         *("cache_cold.txt", "cache_owner.txt", "cache_proc_io_by_engine.txt"),
         *("env_lsblk_J.json", "env_mdadm_detail.txt", "mdstat.txt", "mount_xfs.txt"),
-        *(
-            "nic_counter_names_by_driver.txt",
-            "nic_rxe_port_ls.txt",
-            "nvme_sysfs_nvme_subsystem.txt",
-        ),
+        *("nic_counter_names_by_driver.txt", "nic_rxe_port_ls.txt"),
     }
 )
 
@@ -72,15 +47,14 @@ def names() -> list[str]:
     return sorted(path.name.removeprefix("capture_") for path in SAMPLES.glob("capture_*"))
 
 
-def test_every_sample_is_read_by_a_test_or_has_its_reason() -> None:
+def test_every_sample_is_read_by_a_test() -> None:
     unread = [
         name
         for name in names()
-        if name not in NOT_READ | dict.fromkeys(HERE_READ)
-        and not any(Path(name).match(pattern) for pattern in ELSEWHERE)
+        if name not in HERE_READ and not any(Path(name).match(pattern) for pattern in ELSEWHERE)
     ]
     assert unread == []
-    assert set(NOT_READ) | HERE_READ <= set(names())
+    assert set(names()) >= HERE_READ
 
 
 @pytest.mark.parametrize(("pattern", "modules"), ELSEWHERE.items())
@@ -88,28 +62,16 @@ def test_the_module_named_for_a_sample_names_it_or_a_part_that_makes_its_name(
     pattern: str, modules: str
 ) -> None:
     """String constants of those modules: a whole name, or pieces of which a name is made."""
+    if pattern.removesuffix("*") in {captures_of(tool.name) for tool in TOOLS}:
+        return  # `pages_of` there reads every capture of every tool
     texts = set()
-    for module in (*modules.split(), "captures", "kernel_trees"):
+    for module in (*modules.split(), "support/captures", "support/kernel_trees"):
         for node in ast.walk(ast.parse((HERE / f"{module}.py").read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value.removeprefix("capture_"))
     for name in names():
         if Path(name).match(pattern):
             assert any(len(text) > 2 and text in name for text in texts), name
-
-
-def test_what_no_probe_reads_gives_no_value_to_the_parsers_of_its_kind() -> None:
-    for name in sorted(NOT_READ):
-        text = capture(name)
-        assert parse_mdadm_detail(text) == parse_mdstat(text) == []
-        assert parse_lsblk(text) == {}
-        if name.startswith("note_"):
-            for found in (parse_iostat_json(text), parse_iostat_text(text)):
-                assert found.reason, name
-        if name.startswith("nvme_"):
-            paths, reason = parse_list_subsys(text)
-            assert paths == []
-            assert reason, name
 
 
 def test_md_is_the_same_array_by_mdstat_mdadm_and_lsblk() -> None:
@@ -207,16 +169,8 @@ def test_the_32_bit_counters_are_those_the_driver_lists_as_such() -> None:
     assert {name for name in wide if is_q_counter(name)} == set()
 
 
-def test_the_subsystems_of_sysfs_are_those_of_the_list() -> None:
-    text = capture("nvme_sysfs_nvme_subsystem.txt")
-    seen = set(re.findall(r"subsysnqn: (\S+)", text))
-    paths, _ = parse_list_subsys(capture("nvme_list-subsys_cli2.3_live.json"))
-    assert seen == {path.nqn for path in paths}
-    assert set(re.findall(r"iopolicy: (\S+)", text)) == {"numa"}
-
-
 def test_a_capture_of_a_host_says_how_its_arrays_are_made_up(tmp_path: Path) -> None:
-    from probes.environment import capture as take  # noqa: PLC0415 - `capture` is another here
+    from probes.host.environment import capture as take  # noqa: PLC0415 - `capture` is another here
 
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "mdstat").write_text(capture("mdstat.txt"))

@@ -1,0 +1,1 @@
+"""An engine's own counters: its /metrics page."""

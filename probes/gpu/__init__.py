@@ -1,0 +1,1 @@
+"""GPUs and other accelerators: one module per source, listed in `sources`."""

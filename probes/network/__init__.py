@@ -1,0 +1,1 @@
+"""Network: adapter, driver and RDMA port counters, and the kernel's NFS client."""
