@@ -107,16 +107,8 @@ def _start_there(
 
 def remote_probes_argv(host: Host, plan: dict[str, Any]) -> list[str]:
     """The words that sample on another host, rows to standard output."""
-    words = ["probes", "record", "--host", host.name, "--no-iostat"]
-    words += ["--devices", ",".join(plan["block_devices"])] if plan["block_devices"] else []
-    for instance, pid in plan["engines"].items():
-        words += ["--engine", f"{instance}={pid}"]
-    for instance, url in plan["metrics"].items():
-        words += ["--metrics", f"{instance}={url}"]
-    words += ["--nics", ",".join(plan["nics"])] if plan["nics"] else []
-    for probe, rate in plan["rates_hz"].items():
-        words += ["--rate", f"{probe}={rate}"]
-    return remote.instrument_argv(host, words)
+    there = json.dumps(plan | {"host": host.name, "iostat": False})
+    return remote.instrument_argv(host, ["probes", "record", "--plan", there])
 
 
 def stop_probes(supervisor: Supervisor, recording: Recording, probes: Probes) -> None:

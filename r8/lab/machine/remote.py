@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
@@ -76,8 +76,7 @@ def install(host: Host) -> None:
     """
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        for path in sorted((CHECKOUT / "probes").glob("*.py")):
-            tar.add(path, arcname=f"probes/{path.name}")
+        tar.add(CHECKOUT / "probes", arcname="probes", filter=_without_tests)
     try:
         done = subprocess.run(
             install_argv(host),
@@ -94,6 +93,10 @@ def install(host: Host) -> None:
             where=f"host {host.name}",
             next_step="give hosts.instruments_dir a directory this user may write on that host",
         )
+
+
+def _without_tests(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if PurePosixPath(member.name).name in {"tests", "__pycache__"} else member
 
 
 def _unreachable(host: Host, why: str) -> InstrumentError:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from probes.tests.mutated_trees import Trees, check_tree
-from probes.tests.mutations import all_cases, check, spoil
+from probes.tests.support.mutated_trees import Trees, check_tree
+from probes.tests.support.mutations import all_cases, check, spoil
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,7 +1,7 @@
 """Each fault on real kernel objects comes out refuted or unknown by the rule meant for it.
 
 What this kernel cannot do (md, NVMe heads and paths) runs in a guest: qualify/test_guest_kernel.py.
-dm and RDMA are in captures, probes/tests/test_nvme.py and test_disk.py: `capture only`.
+dm and RDMA are in captures, probes/tests/block/test_nvme.py and test_disk.py: `capture only`.
 """
 
 from __future__ import annotations

@@ -95,14 +95,23 @@ def test_rows_are_moved_by_the_offset_and_words_of_the_instrument_are_left_out()
     assert list(on_our_clock(lines, offset)) == [{"mono_ns": 4000, "wall_ns": 7500, "value": 3}]
 
 
+def _files(folder: str) -> list[Path]:
+    return [path for path in Path(folder).rglob("*") if path.is_file()]
+
+
 def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_probes_and_residency_of_another_host_come_home_on_our_clock(
-    tmp_path: Path, host: Host
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Python looks into its working directory first: elsewhere only the copy is found.
+    monkeypatch.chdir(tmp_path)
     remote.install(host)
+    copied = [path.relative_to(host.instruments_dir) for path in _files(host.instruments_dir)]
+    assert Path("probes/block/disk.py") in copied
+    assert not [path for path in copied if {"tests", "__pycache__"} & set(path.parts)]
     recording = Recording.begin(tmp_path / "runs", synthetic_run(SyntheticRun()), "")
     day_ns = 86_400_000_000_000
     offset = ClockOffset(host="node1", mono_ns=-day_ns, wall_ns=0, way_ns=10, n=1)
