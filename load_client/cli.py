@@ -1,8 +1,8 @@
 """The command line: `run`, `calibrate`, `rederive`.
 
 Exit codes: 0 every request ok, 1 some failed (their rows are kept), 4 the client cannot do what was
-asked (`calibrate`: a stream failed, or the null server's truth is incomplete; no row is appended
-then), 128 + signal after a stop by signal (rows of what was in flight are kept).
+asked (`calibrate`: a stream failed, or the null server did not stamp every request; no row is
+appended then), 128 + signal after a stop by signal (rows of what was in flight are kept).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .clock import Clock
 from .errors import EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE, ClientError
-from .journal import append_lines, append_rows
-from .phase import Phase
-from .plan import make_plan, read_plan
-from .progress import Progress
-from .raw_stream import SUFFIX, decode_batches
-from .rows import burst_rows
+from .phase.progress import PhaseProgress
+from .phase.run import run_phase
+from .phase.shards import run_shard, run_sharded
+from .record.journal import append_lines, append_rows
+from .record.raw_stream import SUFFIX, decode_batches
+from .record.rows import burst_rows
+from .workload.plan import KEYS, flag_of, make_plan, read_plan, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ _SIGNAL_EXIT_BASE = 128
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code."""
-    options = _parser().parse_args(arguments)
+    options = command_line().parse_args(arguments)
     stopped_by: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -62,7 +63,8 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(EXIT_USAGE)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser of every command."""
     parser = _Parser(prog="python -m load_client", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
@@ -80,31 +82,41 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def number_list(text: str) -> list[int]:
+    """Numbers of a list of numbers and ranges, such as 0-15,40."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        numbers.extend(range(int(first), int(last if dash else first) + 1))
+    return numbers
+
+
+# Keys whose flag is no single word, number or switch; a process of `--processes` gets its shard
+# with the plan.
+_FLAGS: dict[str, dict[str, Any]] = {
+    "sessions": {"type": number_list, "help": "for example 0-15,40"},
+    "vocab": {"type": int, "nargs": 2, "metavar": ("LOW", "HIGH"), "help": "ids in [LOW, HIGH)"},
+    "more_instances": {"type": json.loads, "metavar": "JSON", "help": wanted("more_instances")},
+    "extra_body": {"type": json.loads, "metavar": "JSON", "help": wanted("extra_body")},
+}
+_TYPES = {"str": str, "int": int, "float": float}
+_WITHOUT_FLAG = {"shard"}
+
+
 def _run_parser(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--plan", type=Path, help="JSON file; flags below override its keys")
     add("--out", type=Path, required=True, help="directory of the journals")
     add("--quiet", action="store_true", help="no progress, warnings only")
-    for name in ("phase", "instance", "base-url", "model", "endpoint", "shape", "api-key-env"):
-        add(f"--{name}")
-    for name in ("api-key-file", "proxy", "ca-file", "connect", "trace"):
-        add(f"--{name}")
-    for name in ("concurrency", "seed", "prompt-tokens", "output-tokens", "processes", "turns"):
-        add(f"--{name}", type=int)
-    for name in ("turn-tokens", "shared-prefix-groups", "trace-block-tokens"):
-        add(f"--{name}", type=int)
-    for name in ("temperature", "rate-per-s", "ramp-s", "duration-s", "slice-s", "time-scale"):
-        add(f"--{name}", type=float)
-    add("--shared-prefix-ratio", type=float)
-    add("--sessions", type=session_list, help="for example 0-15,40")
-    add("--vocab", type=int, nargs=2, metavar=("LOW", "HIGH"), help="token ids in [LOW, HIGH)")
-    add("--shard", type=int, nargs=2, metavar=("INDEX", "COUNT"), help="send this part only")
-    add("--timeout-s", type=float, help="limit of a whole request")
-    add("--more-instances", type=json.loads, metavar="JSON", help='{"e1": "http://host:port"}')
-    add("--client-cpus", type=session_list, help="CPUs for --processes, in turn")
-    add("--ignore-eos", action=argparse.BooleanOptionalAction)
-    add("--return-token-ids", action=argparse.BooleanOptionalAction)
-    add("--extra-body", type=json.loads, metavar="JSON")
+    add("--client-cpus", type=number_list, help="CPUs for --processes, in turn")
+    for key, item in KEYS.items():
+        kind = str(item.type).removesuffix(" | None")
+        if key in _FLAGS:
+            add(flag_of(key), **_FLAGS[key])
+        elif kind == "bool":
+            add(flag_of(key), action=argparse.BooleanOptionalAction)
+        elif key not in _WITHOUT_FLAG:
+            add(flag_of(key), type=_TYPES[kind], metavar=kind.upper(), help=wanted(key))
     parser.set_defaults(command=_run)
 
 
@@ -119,57 +131,39 @@ def _calibrate_parser(parser: argparse.ArgumentParser) -> None:
     add("--tls", action="store_true", help="over TLS, with a certificate made on the spot")
     add("--connect", choices=("before", "inside"), default="before")
     add("--limit-up-to", type=int, metavar="N", help="also find where it is no longer exact")
-    add("--client-cpus", type=session_list, help="pin the client, for example 1")
-    add("--server-cpus", type=session_list, help="pin the null server, for example 0")
+    add("--client-cpus", type=number_list, help="pin the client, for example 1")
+    add("--server-cpus", type=number_list, help="pin the null server, for example 0")
     parser.set_defaults(command=_calibrate)
 
 
-def session_list(text: str) -> list[int]:
-    """Numbers of a list of numbers and ranges, such as 0-15,40."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        numbers.extend(range(int(first), int(last if dash else first) + 1))
-    return numbers
-
-
-_NOT_PLAN = {"plan", "out", "quiet", "command", "client_cpus"}
-
-
 def _run(options: argparse.Namespace) -> int:
-    flags: dict[str, Any] = {
-        key: value
-        for key, value in vars(options).items()
-        if key not in _NOT_PLAN and value is not None
-    }
+    given = vars(options)
+    flags = {key: given[key] for key in KEYS if given.get(key) is not None}
     from_file = read_plan(options.plan) if options.plan is not None else {}
     where = str(options.plan) if options.plan is not None else "command line"
     plan = make_plan(from_file | flags, where)
     label = f"{plan.phase} {plan.instance}"
-    progress = Progress(sys.stderr, label, len(plan.sessions), quiet=options.quiet)
+    progress = PhaseProgress(sys.stderr, label, len(plan.sessions), quiet=options.quiet)
     if plan.processes > 1:
-        from .shards import run_sharded  # noqa: PLC0415 - one process starts without it
-
         summary = run_sharded(plan, options.out, progress, options.client_cpus)
     else:
-        summary = Phase(plan, options.out, progress, Clock()).run()
+        summary = run_phase(plan, options.out, progress, Clock())
     return EXIT_OK if summary.all_ok else EXIT_SOME_FAILED
 
 
 def _shard(options: argparse.Namespace) -> int:
-    from .shards import shard_main  # noqa: PLC0415 - as above
-
     plan = make_plan(json.loads(sys.stdin.readline()), "the plan of a shard")
     label = f"{plan.phase} {plan.instance} {plan.shard[0] + 1}/{plan.shard[1]}"
-    progress = Progress(sys.stderr, label, len(plan.sessions), quiet=True)
-    return shard_main(options.out, Clock(), progress, plan)
+    progress = PhaseProgress(sys.stderr, label, len(plan.sessions), quiet=True)
+    summary = run_shard(plan, options.out, progress, Clock())
+    return EXIT_OK if summary.all_ok else EXIT_SOME_FAILED
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    from .calibrate import Calibration, calibrate  # noqa: PLC0415 - a phase starts without them
-    from .limit import find_limit  # noqa: PLC0415 - as above
+    from .calibration.limit import find_limit  # noqa: PLC0415 - a phase starts without them
+    from .calibration.measure import CalibrationBurst, calibrate  # noqa: PLC0415 - as above
 
-    asked = Calibration(
+    asked = CalibrationBurst(
         concurrency=options.concurrency,
         request_bytes=options.request_bytes,
         ttft_ns=round(options.ttft_ms * 1e6),

@@ -1,7 +1,7 @@
 """The errors this instrument raises on purpose.
 
-ClientError     a line for a person, and exit code 4
-LinkError       one connection's way failed; becomes a row, never reaches a person otherwise
+ClientError     printed as one line; the process ends with exit code 4
+LinkError       a proxy or TLS refused one connection; the request's row gives it as its reason
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ EXIT_USAGE = 4
 
 
 class LinkError(Exception):
-    """A tunnel or TLS was refused or damaged; `str()` is the reason a row gives."""
+    """A tunnel or TLS was refused or damaged; `str()` is the reason that the row gives."""
 
 
 class ClientError(Exception):
     """The client cannot do what was asked; `str()` is the line that is printed."""
 
     def __init__(self, what: str, *, where: str, next_step: str) -> None:
-        """Keep the three parts, so that none can be forgotten."""
+        """What happened, where, and what to type next."""
         self.what = what
         self.where = where
         self.next_step = next_step

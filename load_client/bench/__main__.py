@@ -10,18 +10,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from load_client.bench.contestants import ROOT, Cell, Contestant, installed_peers, ours, stdlib_peer
-from load_client.bench.peer_env import install_peers
-from load_client.bench.table import Rounds, cell_lines, ratio_lines
-from load_client.bench.trial import run_trial
+from .contestants import ROOT, BurstCell, Contestant, installed_peers, ours, stdlib_peer
+from .peer_env import install_peers
+from .table import Rounds, cell_lines, ratio_lines
+from .trial import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _cell(text: str) -> Cell:
+def _cell(text: str) -> BurstCell:
     concurrency, kilobytes = text.split("x")
-    return Cell(concurrency=int(concurrency), request_bytes=int(kilobytes) * 1000)
+    return BurstCell(concurrency=int(concurrency), request_bytes=int(kilobytes) * 1000)
 
 
 def _contestants(options: argparse.Namespace) -> tuple[list[Contestant], list[str]]:
@@ -39,7 +39,7 @@ def _contestants(options: argparse.Namespace) -> tuple[list[Contestant], list[st
 
 
 def _rounds(
-    contestants: Sequence[Contestant], cell: Cell, count: int, dice: random.Random
+    contestants: Sequence[Contestant], cell: BurstCell, count: int, dice: random.Random
 ) -> Rounds:
     """Every client once a round, in shuffled order."""
     results: Rounds = {one.name: [] for one in contestants}

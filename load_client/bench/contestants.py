@@ -1,9 +1,8 @@
 """Who is measured: how each is started on a burst of prompts, and what it says of each stream.
 
-A stream is known by the number the null server put into its first content, so that an answer can be
-held against the truth of that very stream. `Said` holds what the client itself reports. Only ours
-keeps the instant of every chunk on a clock that truth shares; peers that would have to be made to
-would be dearer than they are.
+The null server puts a number into the first content of a stream, so an answer can be compared with
+the truth of that very stream. `StreamReport` holds what the client itself reports. Only ours keeps
+the instant of every chunk on the clock of the truth; peers made to do so would use more CPU.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from load_client.calibrate import Calibration, plan_values
+from ..calibration.measure import CalibrationBurst, plan_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +26,7 @@ _NUMBER = re.compile(r"#(\d{6})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class BurstCell:
     """One load: a burst of `concurrency` with bodies of about `request_bytes`."""
 
     concurrency: int
@@ -43,7 +42,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StreamReport:
     """What a client says of one stream: nanoseconds from its own start of the request."""
 
     number: int
@@ -57,11 +56,11 @@ class Contestant:
     """A client: its command for a cell, and how its result is read."""
 
     name: str
-    command: Callable[[Cell, str, Path], list[str]]
-    read: Callable[[Path], list[Said]]
+    command: Callable[[BurstCell, str, Path], list[str]]
+    read: Callable[[Path], list[StreamReport]]
 
 
-def write_prompts(cell: Cell, out: Path) -> None:
+def write_prompts(cell: BurstCell, out: Path) -> None:
     """Texts of the cell's size, each its own; what peers are given instead of token ids."""
     words = " ".join(f"{i % 99991:05d}" for i in range(cell.request_bytes // 6 - 1))
     texts = [f"w{number:04d} {words}" for number in range(cell.concurrency)]
@@ -78,7 +77,7 @@ def ours() -> Contestant:
 def stdlib_peer() -> Contestant:
     """The standard library's way: urllib and threads."""
 
-    def command(_cell: Cell, url: str, out: Path) -> list[str]:
+    def command(_cell: BurstCell, url: str, out: Path) -> list[str]:
         script = str(HERE / "urllib_client.py")
         return [sys.executable, script, url, str(out / "prompts.jsonl"), str(out / "said.json")]
 
@@ -91,11 +90,11 @@ def installed_peers(environment: Path, vllm: Path | None) -> list[Contestant]:
     python, tokenizer = environment / "bin" / "python", environment / "tokenizer"
     packages = next(environment.glob("lib/*/site-packages"), environment)
 
-    def aiohttp(_cell: Cell, url: str, out: Path) -> list[str]:
+    def aiohttp(_cell: BurstCell, url: str, out: Path) -> list[str]:
         script = str(HERE / "aiohttp_client.py")
         return [str(python), script, url, str(out / "prompts.jsonl"), str(out / "said.json")]
 
-    def bench_serve(cell: Cell, url: str, out: Path) -> list[str]:
+    def bench_serve(cell: BurstCell, url: str, out: Path) -> list[str]:
         script = str(HERE / "vllm_client.py")
         words = [str(vllm), script, str(packages), "--backend", "openai", "--base-url", url]
         words += ["--endpoint", "/v1/completions", "--model", "null", "--tokenizer", str(tokenizer)]
@@ -106,7 +105,7 @@ def installed_peers(environment: Path, vllm: Path | None) -> list[Contestant]:
         words += ["--save-result", "--save-detailed", "--result-dir", str(out)]
         return [*words, "--result-filename", "vllm.json"]
 
-    def aiperf(cell: Cell, url: str, out: Path) -> list[str]:
+    def aiperf(cell: BurstCell, url: str, out: Path) -> list[str]:
         words = [str(environment / "bin" / "aiperf"), "profile", "--model", "null", "--url", url]
         words += ["--endpoint-type", "completions", "--streaming", "--tokenizer", str(tokenizer)]
         words += ["--input-file", str(out / "texts.jsonl")]
@@ -124,8 +123,8 @@ def installed_peers(environment: Path, vllm: Path | None) -> list[Contestant]:
     return found
 
 
-def _our_command(cell: Cell, url: str, out: Path) -> list[str]:
-    asked = Calibration(
+def _our_command(cell: BurstCell, url: str, out: Path) -> list[str]:
+    asked = CalibrationBurst(
         concurrency=cell.concurrency,
         request_bytes=cell.request_bytes,
         ttft_ns=cell.ttft_ms * 1_000_000,
@@ -138,14 +137,14 @@ def _our_command(cell: Cell, url: str, out: Path) -> list[str]:
     return [*words, "--plan", str(out / "plan.json"), "--out", str(out)]
 
 
-def _read_ours(out: Path) -> list[Said]:
+def _read_ours(out: Path) -> list[StreamReport]:
     rows = map(json.loads, (out / "requests.jsonl").read_text(encoding="ascii").splitlines())
     arrivals_ns: defaultdict[str, list[int]] = defaultdict(list)
     for chunk in map(json.loads, (out / "chunks.jsonl").read_text(encoding="ascii").splitlines()):
         if chunk["kind"] == "content":
             arrivals_ns[chunk["request_id"]].append(chunk["arrival_ns"])
     return [
-        Said(
+        StreamReport(
             _number(row["output_text"]),
             row["first_content_ns"] - row["sent_ns"],
             row["last_content_ns"] - row["sent_ns"],
@@ -156,29 +155,29 @@ def _read_ours(out: Path) -> list[Said]:
     ]
 
 
-def _read_said(out: Path) -> list[Said]:
+def _read_said(out: Path) -> list[StreamReport]:
     rows: Iterable[dict[str, Any]] = json.loads((out / "said.json").read_text())
     return [
-        Said(_number(row["text"]), row["ttft_ns"], row["last_ns"])
+        StreamReport(_number(row["text"]), row["ttft_ns"], row["last_ns"])
         for row in rows
         if row["ttft_ns"] is not None
     ]
 
 
-def _read_vllm(out: Path) -> list[Said]:
+def _read_vllm(out: Path) -> list[StreamReport]:
     result = json.loads((out / "vllm.json").read_text())
-    said: list[Said] = []
+    said: list[StreamReport] = []
     parts = (result[name] for name in ("generated_texts", "ttfts", "itls"))
     for text, ttft_s, gaps_s in zip(*parts, strict=True):
         if text:
             last_s = ttft_s + sum(gaps_s)
-            said.append(Said(_number(text), round(ttft_s * 1e9), round(last_s * 1e9)))
+            said.append(StreamReport(_number(text), round(ttft_s * 1e9), round(last_s * 1e9)))
     return said
 
 
-def _read_aiperf(out: Path) -> list[Said]:
+def _read_aiperf(out: Path) -> list[StreamReport]:
     (path,) = out.glob("aiperf/**/*raw*.jsonl")
-    said: list[Said] = []
+    said: list[StreamReport] = []
     for line in path.read_text().splitlines():
         record = json.loads(line)
         begin_ns = record["start_perf_ns"]
@@ -186,7 +185,7 @@ def _read_aiperf(out: Path) -> list[Said]:
         if content:
             last_ns = record["responses"][-1]["perf_ns"] - begin_ns
             number = _number(json.dumps(record["responses"]))
-            said.append(Said(number, content[0] - begin_ns, last_ns))
+            said.append(StreamReport(number, content[0] - begin_ns, last_ns))
     return said
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from load_client.bench.contestants import ROOT, Cell, Contestant, Said, write_prompts
-from load_client.calibrate import inverted_cdf
+from ..calibration.measure import inverted_cdf
+from ..calibration.null_process import start_null_server
+from ..calibration.null_server import Script
+from .contestants import ROOT, BurstCell, Contestant, StreamReport, write_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(slots=True)
-class Usage:
+class ProcessUsage:
     """CPU time and memory of a process tree, sampled at 5 Hz."""
 
     root: int
@@ -55,22 +55,16 @@ class Usage:
         return max(inside, default=0.0) - max(before, default=0.0)
 
 
-def run_trial(contestant: Contestant, cell: Cell) -> dict[str, Any]:
+def run_trial(contestant: Contestant, cell: BurstCell) -> dict[str, Any]:
     """Figures of one run, in nanoseconds, seconds and bytes; `failed` says why there are none."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         out = Path(directory)
         write_prompts(cell, out)
-        with _server(cell) as server:
-            try:
-                os.sched_setaffinity(server.pid, SERVER_CPUS)
-                port = json.loads(_line(server))["port"]
-                spent_s, usage, code = _client(contestant, cell, f"http://127.0.0.1:{port}", out)
-                if server.stdin is not None:
-                    server.stdin.write(b"stop\n")
-                    server.stdin.flush()
-                truth = {one["number"]: one for one in json.loads(_line(server))}
-            finally:
-                server.kill()
+        with start_null_server(_script(cell)) as server:
+            os.sched_setaffinity(server.process.pid, SERVER_CPUS)
+            spent_s, usage, code = _client(contestant, cell, server.url, out)
+            server.stop()
+            truth = {one["number"]: one for one in server.answer()}
         try:
             said = contestant.read(out)
             return _figures(cell, said, truth, usage) | {"cpu_total_s": spent_s}
@@ -79,26 +73,25 @@ def run_trial(contestant: Contestant, cell: Cell) -> dict[str, Any]:
             return {"failed": f"code {code}, {damage!r}: {tail}"}
 
 
-def _server(cell: Cell) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "load_client.null_server", "--requests", "0"]
-    words += ["--prompt-tokens", "1", "--ttft-ns", str(cell.ttft_ms * 1_000_000)]
-    words += ["--chunks", str(cell.chunks), "--interval-ns", str(cell.interval_ms * 1_000_000)]
-    return subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
-def _line(server: subprocess.Popen[bytes]) -> bytes:
-    return server.stdout.readline() if server.stdout else b""
+def _script(cell: BurstCell) -> Script:
+    return Script(
+        requests=0,
+        prompt_tokens=1,
+        ttft_ns=cell.ttft_ms * 1_000_000,
+        chunks=cell.chunks,
+        interval_ns=cell.interval_ms * 1_000_000,
+    )
 
 
 def _client(
-    contestant: Contestant, cell: Cell, url: str, out: Path
-) -> tuple[float, Usage, int | str]:
+    contestant: Contestant, cell: BurstCell, url: str, out: Path
+) -> tuple[float, ProcessUsage, int | str]:
     words = ["taskset", "-c", ",".join(map(str, CLIENT_CPUS))]
     words += contestant.command(cell, url, out)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (out / "stderr").open("wb") as said:
         client = subprocess.Popen(words, cwd=ROOT, stdout=said, stderr=said)
-        usage = Usage(client.pid)
+        usage = ProcessUsage(client.pid)
         watcher = threading.Thread(target=usage.watch)
         watcher.start()
         code: int | str
@@ -117,7 +110,10 @@ def _client(
 
 
 def _figures(
-    cell: Cell, said: Sequence[Said], truth: dict[int, dict[str, Any]], usage: Usage
+    cell: BurstCell,
+    said: Sequence[StreamReport],
+    truth: dict[int, dict[str, Any]],
+    usage: ProcessUsage,
 ) -> dict[str, Any]:
     if len(said) < cell.concurrency:
         return {"failed": f"{len(said)} of {cell.concurrency} streams reported"}
@@ -154,7 +150,7 @@ def _figures(
     }
 
 
-def _chunk_lags(said: Sequence[Said], streams: Sequence[dict[str, Any]]) -> list[int]:
+def _chunk_lags(said: Sequence[StreamReport], streams: Sequence[dict[str, Any]]) -> list[int]:
     """Arrival by the client less hand-over by the server, of every content chunk.
 
     Raises ValueError when a client that reports chunks reports more or fewer than were sent.

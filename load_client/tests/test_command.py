@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from load_client.errors import ClientError
-from load_client.raw_stream import decode_batches
+from load_client.record.raw_stream import decode_batches
 
-from .runs import GOOD, by_session, good, rows, three_faults, values
-from .scripted_server import scripted
+from .support.runs import GOOD, by_session, good, rows, three_faults, values
+from .support.scripted_server import scripted
 
 ROOT = Path(__file__).resolve().parents[2]
 N = 16
@@ -126,8 +126,11 @@ def test_an_unreachable_server_is_one_line_and_exit_4_before_anything_is_written
 def test_the_package_runs_alone_where_nothing_is_installed(tmp_path: Path) -> None:
     copy = tmp_path / "load_client"
     copy.mkdir()
-    for source in (ROOT / "load_client").glob("*.py"):
-        (copy / source.name).write_bytes(source.read_bytes())
+    for source in (ROOT / "load_client").rglob("*.py"):
+        place = copy / source.relative_to(ROOT / "load_client")
+        if "tests" not in place.parts:
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(source.read_bytes())
     done = subprocess.run(
         [sys.executable, "-E", "-S", "-m", "load_client", "--help"],
         cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,

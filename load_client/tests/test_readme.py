@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from load_client import capture, target
-from load_client.cli import _parser
+from load_client.cli import command_line
+from load_client.record import capture
 
-from .runs import good, plan, run
-from .scripted_server import scripted
+from .support.runs import good, plan, run
+from .support.scripted_server import scripted
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="ascii")
 COMMANDS = re.findall(r"^    python -m load_client (.+)$", README, re.MULTILINE)
@@ -22,7 +22,7 @@ FILES = re.findall(r"^\| `DIR/(\S+)` \|", README, re.MULTILINE)
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_one(command: str) -> None:
-    assert _parser().parse_args(shlex.split(command)).command
+    assert command_line().parse_args(shlex.split(command)).command
 
 
 def test_every_file_of_a_run_is_named_and_every_named_file_is_left(tmp_path: Path) -> None:
@@ -34,6 +34,6 @@ def test_every_file_of_a_run_is_named_and_every_named_file_is_left(tmp_path: Pat
 
 
 def test_every_stamp_is_named() -> None:
-    names = {capture.stamp_of(clock, way) for clock in ("kernel", "user") for way in target.WAYS}
+    names = {capture.stamp_of(clock, way) for clock in ("kernel", "user") for way in capture.WAYS}
     words = set(re.findall(r"`(-?[a-z-]+)`", README))
     assert {re.sub(r"^(kernel|user)(?=-)", "", name) for name in names} <= words

@@ -1,0 +1,1 @@
+"""Servers, streams and short ways that several tests use."""

@@ -1,0 +1,1 @@
+"""Sockets: connecting (also through TLS and proxies), sending, and receiving with stamps."""

@@ -1,0 +1,255 @@
+"""The plan of one load phase: read from JSON and flags, checked once, then immutable.
+
+A key's field names its rule; the words of the rule are also the help of the key's flag.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections import Counter
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..errors import ClientError
+from . import rules
+from .trace import read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Keys that mean something with these shapes only, and must then be there.
+NEEDED_BY = {
+    "rate_per_s": ("constant", "poisson"),
+    "ramp_s": ("ramp",),
+    "duration_s": ("soak",),
+    "trace": ("trace",),
+}
+# What the client itself says in a request; an extra_body must not contradict the row it leaves.
+RESERVED_BODY_KEYS = frozenset(
+    {"model", "prompt", "messages", "stream", "stream_options", "max_tokens", "min_tokens"}
+    | {"temperature", "ignore_eos", "return_token_ids", "n"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan:
+    """One phase of load. Token counts are exact.
+
+    Shapes: `burst` (barriers of exactly `concurrency`), `closed` (at most `concurrency` at once),
+    `ramp` (closed, its limit rising to `concurrency` over `ramp_s`), `soak` (closed for
+    `duration_s`, new sessions after the listed ones), `constant` and `poisson` (open loops at
+    `rate_per_s`), `trace` (open loop; `sessions` are line numbers from 0, all by default).
+    """
+
+    phase: str = field(metadata=rules.PHASE)
+    instance: str = field(metadata=rules.INSTANCE)
+    base_url: str = field(metadata=rules.BASE_URL)
+    model: str = field(metadata=rules.MODEL)
+    sessions: tuple[int, ...] = field(metadata=rules.SESSIONS)
+    prompt_tokens: int = field(metadata=rules.POSITIVE_WHOLE)
+    output_tokens: int = field(metadata=rules.POSITIVE_WHOLE)
+    concurrency: int = field(metadata=rules.POSITIVE_WHOLE)
+    seed: int = field(default=0, metadata=rules.WHOLE)
+    endpoint: str = field(default="completions", metadata=rules.ENDPOINT)
+    shape: str = field(default="burst", metadata=rules.SHAPE)
+    vocab: tuple[int, int] = field(default=(1000, 2000), metadata=rules.VOCAB)
+    # Of a whole request, from its first byte sent.
+    timeout_s: float = field(default=1800.0, metadata=rules.SECONDS)
+    temperature: float = field(default=0.0, metadata=rules.NOT_NEGATIVE)
+    ignore_eos: bool = field(default=True, metadata=rules.SWITCH)
+    return_token_ids: bool = field(default=True, metadata=rules.SWITCH)
+    extra_body: Mapping[str, Any] = field(default_factory=dict, metadata=rules.EXTRA_BODY)
+    # Where the API key is; the key itself is stored nowhere.
+    api_key_env: str | None = field(default=None, metadata=rules.API_KEY_ENV)
+    api_key_file: str | None = field(default=None, metadata=rules.API_KEY_FILE)
+    # Name -> base_url; sessions take the instances in turn.
+    more_instances: Mapping[str, str] = field(default_factory=dict, metadata=rules.MORE_INSTANCES)
+    # Never taken from the environment: the plan of a run must name it.
+    proxy: str | None = field(default=None, metadata=rules.PROXY)
+    ca_file: str | None = field(default=None, metadata=rules.CA_FILE)
+    # Before the burst, or inside it, as the first request of a user does.
+    connect: str = field(default="before", metadata=rules.CONNECT)
+    rate_per_s: float | None = field(default=None, metadata=rules.RATE)
+    ramp_s: float | None = field(default=None, metadata=rules.SECONDS_OR_NONE)
+    duration_s: float | None = field(default=None, metadata=rules.SECONDS_OR_NONE)
+    slice_s: float = field(default=60.0, metadata=rules.SECONDS)
+    trace: str | None = field(default=None, metadata=rules.TRACE)
+    time_scale: float = field(default=1.0, metadata=rules.TIME_SCALE)
+    # As Mooncake's published traces count.
+    trace_block_tokens: int = field(default=512, metadata=rules.BLOCK_TOKENS)
+    turns: int = field(default=1, metadata=rules.POSITIVE_WHOLE)
+    turn_tokens: int | None = field(default=None, metadata=rules.TURN_TOKENS)
+    # The part of prompt_tokens that all sessions of a group begin with.
+    shared_prefix_ratio: float = field(default=0.0, metadata=rules.RATIO)
+    shared_prefix_groups: int = field(default=1, metadata=rules.POSITIVE_WHOLE)
+    processes: int = field(default=1, metadata=rules.POSITIVE_WHOLE)
+    # The part of the plan that this process sends.
+    shard: tuple[int, int] = field(default=(0, 1), metadata=rules.SHARD)
+
+    @property
+    def tls(self) -> bool:
+        """Requests go over TLS."""
+        return self.base_url.startswith("https:")
+
+    @property
+    def path_prefix(self) -> str:
+        """What stands before /v1 in the server's paths; a trailing /v1 of `base_url` is dropped."""
+        return urlsplit(self.base_url).path.rstrip("/").removesuffix("/v1")
+
+    def instances(self) -> list[LoadPlan]:
+        """This plan for each instance; sessions take them in turn."""
+        others = self.more_instances.items()
+        return [self, *(replace(self, instance=name, base_url=url) for name, url in others)]
+
+
+KEYS = {item.name: item for item in fields(LoadPlan)}
+
+
+def wanted(key: str) -> str:
+    """What a key of a plan may be, in words."""
+    return str(KEYS[key].metadata["wanted"])
+
+
+def flag_of(key: str) -> str:
+    """The command-line option of a key."""
+    return f"--{key.replace('_', '-')}"
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """The plan file's object, unchecked; raises ClientError when it holds no JSON object."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as refusal:
+        raise ClientError(
+            f"cannot read the plan: {refusal.strerror}",
+            where=str(path),
+            next_step="give --plan a readable JSON file",
+        ) from refusal
+    except ValueError as damage:
+        raise ClientError(
+            f"the plan is not JSON: {damage}", where=str(path), next_step="correct that place"
+        ) from damage
+    if not isinstance(values, dict):
+        raise ClientError(
+            "the plan is not a JSON object", where=str(path), next_step='write {"phase": ...}'
+        )
+    return values
+
+
+def make_plan(values: Mapping[str, Any], where: str) -> LoadPlan:
+    """A checked plan; raises ClientError that names the key, what it held and what to type.
+
+    A trace brings its own lengths: where they are not given, `sessions` are all of its lines, and
+    `prompt_tokens` and `output_tokens` its largest lengths.
+    """
+    if values.get("shape") == "trace" and isinstance(values.get("trace"), str):
+        lines = read_trace(values["trace"])
+        values = {
+            "sessions": list(range(len(lines))),
+            "prompt_tokens": max(line.input_length for line in lines),
+            "output_tokens": max(line.output_length for line in lines),
+            "concurrency": 1,
+            **values,
+        }
+    fault = _fault_of_keys(values)
+    if fault is None:
+        checked: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        plan = LoadPlan(**checked)
+        complaints = (_of_sessions, _of_shape, _of_prompts, _of_key, _of_instances)
+        fault = next((found for one in complaints if (found := one(plan)) is not None), None)
+        if fault is None:
+            return plan
+    raise ClientError(fault[0], where=where, next_step=fault[1])
+
+
+_Fault = tuple[str, str] | None  # what is wrong, and what to do about it
+
+
+def _fault_of_keys(values: Mapping[str, Any]) -> _Fault:
+    for key in values:
+        if key not in KEYS:
+            near = difflib.get_close_matches(key, KEYS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(KEYS)}"
+            return f"unknown plan key {key!r}", hint
+    for key, item in KEYS.items():
+        required = item.default is MISSING and item.default_factory is MISSING
+        if required and key not in values:
+            return f"plan key {key!r} is missing", f"add it, or {flag_of(key)}: {wanted(key)}"
+    for key, value in values.items():
+        if not KEYS[key].metadata["holds"](value):
+            shown = json.dumps(value, default=str)[:80]
+            return f"plan key {key!r} is {shown}", f"give {wanted(key)}"
+    return None
+
+
+def _of_sessions(plan: LoadPlan) -> _Fault:
+    twice = {session for session, times in Counter(plan.sessions).items() if times > 1}
+    if twice:
+        advice = "list each session once; read a session again in a phase of its own"
+        return f"session {min(twice)} is listed twice", advice
+    count, size = len(plan.sessions), plan.concurrency
+    if plan.shape == "burst" and count % size:
+        return (
+            f"{count} sessions do not make bursts of exactly {size}",
+            f"list a multiple of {size} sessions, or use --shape closed",
+        )
+    parts = max(plan.processes, plan.shard[1])
+    if min(size, count) < parts:
+        return f"{parts} processes cannot share {min(size, count)} requests", "use fewer processes"
+    return None
+
+
+def _of_shape(plan: LoadPlan) -> _Fault:
+    for key, shapes in NEEDED_BY.items():
+        given = getattr(plan, key) is not None
+        if plan.shape in shapes and not given:
+            advice = f"add it, or {flag_of(key)}: {wanted(key)}"
+            return f"shape {plan.shape} needs {key!r}", advice
+        if plan.shape not in shapes and given:
+            return f"{key!r} has no meaning with shape {plan.shape}", f"use --shape {shapes[0]}"
+    if plan.shape == "trace" and plan.endpoint != "completions":
+        return "a trace is replayed as token ids", "use --endpoint completions"
+    return None
+
+
+def _of_prompts(plan: LoadPlan) -> _Fault:
+    clash = sorted(RESERVED_BODY_KEYS & plan.extra_body.keys())
+    if clash:
+        return f"extra_body may not set {clash[0]!r}", "use the plan's own keys for it"
+    if plan.turns > 1 and plan.turn_tokens is None:
+        return "several turns need 'turn_tokens'", "add --turn-tokens: new tokens of each turn"
+    if plan.turns > 1 and plan.shape not in rules.TURN_SHAPES:
+        return f"shape {plan.shape} has no turns", f"use --shape {rules.TURN_SHAPES[0]}"
+    if plan.turns > 1 and plan.endpoint == "completions" and not plan.return_token_ids:
+        return "a further turn needs the token ids of the answer", "use --return-token-ids"
+    if plan.shape == "trace" and plan.shared_prefix_ratio:
+        return "a trace has shared prefixes of its own", "leave shared_prefix_ratio out"
+    return None
+
+
+def _of_key(plan: LoadPlan) -> _Fault:
+    name = plan.api_key_env
+    if name is not None and plan.api_key_file is not None:
+        return "api_key_env and api_key_file are both given", "give one of them"
+    if name is not None and not os.environ.get(name):
+        return f"environment variable {name} is empty", (
+            f"export {name}=<key>, or leave api_key_env out"
+        )
+    if plan.api_key_file is not None:
+        try:
+            key = Path(plan.api_key_file).read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as refusal:
+            return f"cannot read api_key_file: {refusal}", "give a readable file of one ASCII key"
+        if not key or len(key.split()) != 1:
+            return f"{plan.api_key_file} does not hold one key", "write the key alone into it"
+    return None
+
+
+def _of_instances(plan: LoadPlan) -> _Fault:
+    if plan.instance in plan.more_instances:
+        return f"instance {plan.instance!r} is named twice", "give each instance a name of its own"
+    return None

@@ -1,0 +1,42 @@
+"""When the requests of an open loop are due: offsets from the start, in nanoseconds.
+
+A pure function of the plan: every shard of it computes the whole schedule and takes its own part.
+`constant` spaces evenly, `poisson` draws exponential gaps from the seed, a trace has timestamps.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from hashlib import shake_256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NS_PER_S = 1_000_000_000
+_DRAW_BYTES = 8
+_DRAW_END = float(1 << 64)
+
+
+def constant_offsets(count: int, rate_per_s: float) -> list[int]:
+    """`count` slots, the first at 0."""
+    return [round(i * _NS_PER_S / rate_per_s) for i in range(count)]
+
+
+def poisson_offsets(count: int, rate_per_s: float, seed: int) -> list[int]:
+    """`count` arrivals of a Poisson process; the first gap counts from 0."""
+    digest = shake_256(f"arrivals/{seed}".encode("ascii")).digest(_DRAW_BYTES * count)
+    offsets: list[int] = []
+    now_ns = 0.0
+    for draw in struct.unpack(f"<{count}Q", digest):
+        # 1 - u lies in (0, 1]: its logarithm exists.
+        now_ns -= math.log(1 - min(draw / _DRAW_END, 1 - 2**-53)) / rate_per_s * _NS_PER_S
+        offsets.append(round(now_ns))
+    return offsets
+
+
+def trace_offsets(timestamps_ms: Sequence[float], time_scale: float) -> list[int]:
+    """Offsets from the first line's timestamp; `time_scale` 0.5 replays twice as fast."""
+    first = timestamps_ms[0]
+    return [round((stamp - first) * time_scale * 1e6) for stamp in timestamps_ms]
