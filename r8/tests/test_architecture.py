@@ -127,12 +127,11 @@ def test_an_import_upwards_is_seen() -> None:
 
 
 CIRCLE = pytest.mark.xfail(reason="to be untied")
-CROWDED = pytest.mark.xfail(reason="to be divided")
 
 
 @pytest.mark.parametrize(
     "folder",
-    [pytest.param("r8", marks=CIRCLE), pytest.param("load_client", marks=CIRCLE), "probes"],
+    [pytest.param("r8", marks=CIRCLE), *INSTRUMENTS],
 )
 def test_no_circle_ties_modules_together(folder: str) -> None:
     """Also none that only annotations close: whoever reads one of two has to read both."""
@@ -202,7 +201,7 @@ def test_no_module_outgrows_its_reader() -> None:
     assert long == {}
 
 
-@pytest.mark.parametrize("top", ["r8", pytest.param("load_client", marks=CROWDED), "probes"])
+@pytest.mark.parametrize("top", ["r8", *INSTRUMENTS])
 def test_no_folder_outgrows_its_reader_and_no_name_repeats_its_folder(top: str) -> None:
     folders: dict[Path, list[str]] = {}
     for path in (ROOT / top).rglob("*.py"):

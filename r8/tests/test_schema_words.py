@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from load_client import calibrate, capture, limit, target
+from load_client.calibration import limit, measure
+from load_client.record import capture
 from probes.cache import pagecache
 from probes.catalogue import PROBES
 from probes.record import iostat, recorder
@@ -51,15 +52,15 @@ def test_stamps_are_those_the_load_client_names() -> None:
     made = [
         capture.stamp_of(clock, way)
         for clock in (capture.KERNEL, capture.USER)
-        for way in target.WAYS
+        for way in capture.WAYS
     ]
     assert list(schema.STAMPS) == made
 
 
 def test_calibrations_have_the_names_their_instruments_give() -> None:
-    names = (readers.CEILING, readers.SERIAL, calibrate.ROW_NAME, limit.ROW_NAME)
+    names = (readers.CEILING, readers.SERIAL, measure.ROW_NAME, limit.ROW_NAME)
     assert names == schema.CALIBRATION_NAMES
-    tools = (readers.FIO, *readers.OWN_TOOLS.values(), *calibrate.TOOLS)
+    tools = (readers.FIO, *readers.OWN_TOOLS.values(), *measure.TOOLS)
     assert tools == schema.CALIBRATION_TOOLS
 
 
@@ -68,7 +69,7 @@ def test_residency_is_asked_by_the_methods_of_the_probe() -> None:
 
 
 def test_kinds_of_stream_events_are_those_the_client_tells_apart() -> None:
-    source = (ROOT / "load_client" / "deltas.py").read_text()
+    source = (ROOT / "load_client" / "stream" / "deltas.py").read_text()
     found = words_set(source, name="kind") | words_set(source, name="fallback")
     assert found == set(schema.CHUNK_KINDS)
 
