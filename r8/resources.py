@@ -6,6 +6,7 @@ files inside the package as `r8/queries` and `r8/published`.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from r8.errors import UsageError
@@ -28,6 +29,11 @@ def data_path(folder: str, name: str) -> Path:
 def query_text(name: str) -> str:
     """The SQL text of `data/queries/<name>.sql`."""
     return data_path("queries", f"{name}.sql").read_text(encoding="utf-8")
+
+
+def query_names() -> tuple[str, ...]:
+    """The SQL files of `data/queries` in the order they build on each other, by `load.sql`."""
+    return tuple(re.findall(r"^\.read data/queries/(\w+)\.sql$", query_text("load"), re.MULTILINE))
 
 
 def published_path(name: str) -> Path:

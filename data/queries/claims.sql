@@ -1,4 +1,4 @@
--- Published figures beside what the runs measured; over tables.sql and metrics.sql.
+-- Published figures beside what the runs measured.
 --
 -- `figures` reads data/published/figures.parquet from the top of the checkout; another place:
 --     SET VARIABLE r8_figures = '/somewhere/figures.parquet';

@@ -1,4 +1,4 @@
--- What happened when, one long table a person can plot; over tables.sql and metrics.sql.
+-- What happened when, one long table a person can plot.
 --
 -- Times are ns since the run's first measure_begin, negative before it. Nothing is interpolated: a
 -- rate belongs to the whole interval between two samples, a count to the instant it changed.
@@ -20,18 +20,35 @@ SELECT run_id, at_ns,
        CAST(sum(sum(step)) OVER (PARTITION BY run_id ORDER BY at_ns) AS BIGINT) AS in_flight
 FROM steps GROUP BY run_id, at_ns;
 
--- Bytes received by a network adapter between two samples. RDMA counters first: interface totals
--- miss RDMA with some drivers. One counter an adapter, the best it has.
-CREATE OR REPLACE VIEW nic_series AS
-WITH known(counter, preference) AS (
-    VALUES ('ethtool.rx_vport_rdma_unicast_bytes', 1), ('ethtool.rx_roce_good_bytes', 2),
-           ('ethtool.rdma_rx_bytes', 3), ('ib.port_rcv_data_bytes', 4), ('netdev.rx_bytes', 5)
+-- One row a device and sample: bytes since the sample before (512-byte units of the kernel) and
+-- their rate. A regressed counter or a replaced device starts a new epoch and is never bridged.
+CREATE OR REPLACE VIEW device_series AS
+WITH wide AS (
+    SELECT run_id, host, device, mono_ns, max(epoch) AS epoch,
+           max(value) FILTER (counter = 'read_sectors') AS read_sectors,
+           max(value) FILTER (counter = 'write_sectors') AS write_sectors
+    FROM disk_counters
+    WHERE counter IN ('read_sectors', 'write_sectors')
+    GROUP BY run_id, host, device, mono_ns
 ),
-best AS (
-    SELECT p.run_id, p.host, p.device, arg_min(k.counter, k.preference) AS counter
-    FROM probes p JOIN known k USING (counter)
-    WHERE p.probe = 'nic' AND p.value IS NOT NULL
-    GROUP BY p.run_id, p.host, p.device
+steps AS (
+    SELECT run_id, host, device, epoch, mono_ns AS end_ns,
+           lag(mono_ns) OVER s AS begin_ns,
+           512 * (read_sectors - lag(read_sectors) OVER s) AS read_bytes,
+           512 * (write_sectors - lag(write_sectors) OVER s) AS write_bytes
+    FROM wide
+    WINDOW s AS (PARTITION BY run_id, host, device, epoch ORDER BY mono_ns)
+)
+SELECT *, per_s(read_bytes, end_ns - begin_ns) AS read_bytes_per_s,
+       per_s(write_bytes, end_ns - begin_ns) AS write_bytes_per_s
+FROM steps
+WHERE begin_ns IS NOT NULL;
+
+-- Bytes received by a network adapter between two samples, by the best counter it has.
+CREATE OR REPLACE VIEW nic_series AS
+WITH best AS (
+    SELECT run_id, host, device, arg_min(counter, preference) AS counter
+    FROM receive_counters GROUP BY run_id, host, device
 ),
 steps AS (
     SELECT p.run_id, p.host, p.device, p.counter, p.mono_ns AS end_ns,
@@ -40,7 +57,7 @@ steps AS (
     WHERE p.probe = 'nic' AND p.value IS NOT NULL
     WINDOW s AS (PARTITION BY p.run_id, p.host, p.device, p.counter, p.epoch ORDER BY p.mono_ns)
 )
-SELECT *, received_bytes / ((end_ns - begin_ns) / 1e9) AS received_bytes_per_s
+SELECT *, per_s(received_bytes, end_ns - begin_ns) AS received_bytes_per_s
 FROM steps WHERE begin_ns IS NOT NULL AND end_ns > begin_ns;
 
 -- Every series of a run in one form.

@@ -1,7 +1,7 @@
 """Checked runs as tables of an in-memory DuckDB, with every view of data/queries over them.
 
-The same two SQL files that an analyst runs by hand (`data/queries/README.md`) make the tables and
-views here; this module only says which directories they read.
+The same SQL files that an analyst runs by hand (`data/queries/README.md`) make the tables and views
+here; this module says which directories they read, and what runs of schema 1 leave out.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from r8.errors import MetricError
-from r8.resources import published_path, query_text
+from r8.evidence.upgrade import treatment_of
+from r8.resources import published_path, query_names, query_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from r8.evidence.reader import Evidence
+    from r8.model import Run
 
-# In the order they build on each other.
-QUERY_FILES = ("tables", "metrics")
-# Tables of tables.sql that metrics.sql reads many times: copied into memory once. Not the probes
-# and chunks, of which a long session has tens of millions; Parquet answers as fast.
-_COPIED = ("requests", "engine_log", "calibration")
 # Views beyond the metrics: for analysts and for the pictures of a report.
-VIEW_FILES = ("timelines", "certificate", "claims")
+_BEYOND_METRICS = frozenset({"arms", "timelines", "certificate", "claims"})
 
 
 def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
@@ -47,8 +44,16 @@ def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
     connection.execute(f"SET VARIABLE r8_run_dirs = [{directories}]")
     run_ids = ", ".join(_quoted(evidence.run.run_id) for evidence in found)
     connection.execute(f"SET VARIABLE r8_run_ids = [{run_ids}]")
+    upgraded = ", ".join(_upgraded(evidence.run) for evidence in found)
+    connection.execute(f"SET VARIABLE r8_upgraded = MAP {{{upgraded}}}")
     make_views(connection)
     return connection
+
+
+def _upgraded(run: Run) -> str:
+    """An entry of the variable r8_upgraded: what run.json of schema 1 does not say."""
+    role, reads = (_quoted(one) if one else "NULL" for one in treatment_of(run))
+    return f"{_quoted(run.run_id)}: {{'role': {role}, 'reads': {reads}}}"
 
 
 @contextlib.contextmanager
@@ -79,9 +84,18 @@ def _quoted(text: str) -> str:
 
 def make_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Tables and metrics over the directories the connection's variable names."""
-    _read(connection, "tables")
-    settle(connection, _COPIED)
-    _read(connection, "metrics")
+    for name in query_names():
+        if name not in _BEYOND_METRICS:
+            _read(connection, name)
+
+
+def add_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Timelines, and published figures beside the runs."""
+    figures = _quoted(str(published_path("figures.parquet")))
+    connection.execute(f"SET VARIABLE r8_figures = {figures}")
+    for name in query_names():
+        if name in _BEYOND_METRICS:
+            _read(connection, name)
 
 
 def _read(connection: duckdb.DuckDBPyConnection, name: str) -> None:
@@ -99,11 +113,3 @@ def settle(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
     """Put a temporary table of the same name before each view: same rows, computed once."""
     for name in names:
         connection.execute(f"CREATE TEMP TABLE {name} AS FROM memory.main.{name}")
-
-
-def add_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Timelines, the certificate's numbers, and published figures beside the runs."""
-    figures = _quoted(str(published_path("figures.parquet")))
-    connection.execute(f"SET VARIABLE r8_figures = {figures}")
-    for name in VIEW_FILES:
-        _read(connection, name)

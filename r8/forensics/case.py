@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
     from r8.model import Run
 
-# Kinds of device whose bytes are the sum of their members' bytes. A loop device's backing file and
-# a partition's disk are no members in this sense.
-STACKED_KINDS = frozenset({"md", "dm", "nvme-head"})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -89,10 +85,7 @@ class Case:
         return round(rows[0][0]) if len(rows) == 1 else None
 
     def read_bytes(self, device: str, phase: str, occurrence: int = 1) -> int | None:
-        """Bytes a block device read in a phase, by the shared view `phase_reads`.
-
-        Kernels before 6.2 leave the counters of an NVMe multipath head at 0; its paths count then.
-        """
+        """Bytes a block device read in a phase, by the shared view `phase_reads`."""
         rows = self.rows(
             "SELECT read_bytes FROM phase_reads WHERE run_id = $run AND probe = 'disk' "
             "AND device = $device AND phase = $phase AND occurrence = $occurrence",
@@ -101,8 +94,6 @@ class Case:
             occurrence=occurrence,
         )
         size = rows[0][0] if len(rows) == 1 else None
-        if not size and self.text(device, "kind") == "nvme-head":
-            return self.members_read_bytes(device, phase)
         return None if size is None else int(size)
 
     def members_read_bytes(self, device: str, phase: str) -> int | None:
@@ -113,10 +104,12 @@ class Case:
 
     def members(self, device: str) -> tuple[str, ...]:
         """Members of a stacked device, as the topology named them; empty for other devices."""
-        if self.text(device, "kind") not in STACKED_KINDS:
-            return ()
-        names = (self.text(device, "members") or "").split(",")
-        return tuple(name.strip() for name in names if name.strip())
+        rows = self.rows(
+            "SELECT member FROM device_members WHERE run_id = $run AND device = $device "
+            "ORDER BY position",
+            device=device,
+        )
+        return tuple(member for (member,) in rows)
 
     def layers(self, device: str) -> tuple[str, ...]:
         """The device and everything the topology names below it, upper layers first."""

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from tabulate import tabulate
 
 from r8.errors import UsageError
-from r8.evidence.database import QUERY_FILES, add_views
-from r8.resources import data_path, query_text
+from r8.evidence.database import add_views, make_views
+from r8.resources import data_path
 from r8.schema import TABLES
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def describing() -> Iterator[duckdb.DuckDBPyConnection]:
         (Path(folder) / "run.json").write_text("{}")
         quoted = folder.replace("'", "''")
         connection.execute(f"SET VARIABLE r8_run_dirs = ['{quoted}']")
-        for name in QUERY_FILES:
-            connection.execute(query_text(name))
+        make_views(connection)
         add_views(connection)
         yield connection
 

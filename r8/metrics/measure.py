@@ -1,4 +1,4 @@
-"""Metrics of checked runs: rows of the view `metrics` of data/queries/metrics.sql, as records.
+"""Metrics of checked runs: rows of the view `metrics` of data/queries, as records.
 
 Formulas, units, needed n and what each metric cannot show stand there and nowhere else; nothing is
 computed here.
@@ -93,5 +93,5 @@ def pick(
     raise MetricError(
         f"no metric {metric} {statistic} in phase {phase}",
         where=run_id,
-        next_step="see the view `metrics` in data/queries/metrics.sql for the names",
+        next_step="see data/queries/README.md for the names",
     )

@@ -22,6 +22,7 @@ from r8.report.tables import (
     verdict_table,
 )
 from r8.report.transfer import load_section, switch_section
+from r8.report.words import render_reason
 from r8.units import s_from_ns
 from r8.verdict.intervals import log_interval
 from r8.verdict.judge import headline, judge_session
@@ -274,7 +275,8 @@ def _not_measured(
             found = session.value(run, metric, statistic, phase=phase)
             if found.value is None:
                 name = f"{metric} {statistic}".strip() + f" ({phase})"
-                absent.setdefault((name, found.reason or "no reason"), []).append(run.run_id)
+                reason = render_reason(found.reason) if found.reason else "no reason"
+                absent.setdefault((name, reason), []).append(run.run_id)
     lines += [
         f"* `{name}`: {reason}. Runs: {', '.join(run_ids)}."
         for (name, reason), run_ids in absent.items()

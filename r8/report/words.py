@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fluent.runtime import FluentBundle, FluentResource
 
-from r8.message import Answer, Check, Fact, Facts, Message
+from r8.message import Answer, Check, Fact, Facts, Message, parse_reason
 from r8.units import NS_PER_S, mb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
@@ -68,6 +68,20 @@ def render_otherwise(check: Check, language: str = "en") -> str:
     if check.answer is Answer.HELD:
         return ""
     return _formatted(check.message, OTHERWISE, _check_facts(check), language)
+
+
+def render_reason(text: str, language: str = "en") -> str:
+    """The text of a `reason` column, after what it is about where that is not its own row.
+
+    Raises:
+        ValueError: the column is not in the grammar of `r8.message.spelled`; and as `render`.
+
+    """
+    found = parse_reason(text)
+    about, reason = found.facts.get("on"), render(found, language)
+    if about is None:
+        return reason
+    return render(Message(id="reason-on", facts={"on": about, "reason": reason}), language)
 
 
 def shown(value: Fact, unit: str = "") -> str:

@@ -13,11 +13,11 @@ import duckdb
 import pytest
 
 from r8.errors import UsageError
-from r8.evidence.database import QUERY_FILES, connect, probes_of
+from r8.evidence.database import add_views, connect, probes_of
 from r8.evidence.reader import read_run, read_runs
 from r8.metrics.measure import measure
-from r8.resources import data_path, query_text
-from r8.tests.support.run_factory import SyntheticRun, build_run
+from r8.resources import data_path, published_path, query_names, query_text
+from r8.tests.support.run_factory import SyntheticRun, build_run, upgraded
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,8 +54,11 @@ _PLAIN = """
 import duckdb, json, sys
 assert not any(name == "r8" or name.startswith("r8.") for name in sys.modules)
 connection = duckdb.connect()
-for path in sys.argv[1:]:
-    connection.execute(open(path).read())
+connection.execute(sys.argv[1])
+# What `.read data/queries/load.sql` does in the shell of DuckDB.
+for line in open("data/queries/load.sql"):
+    if line.startswith(".read "):
+        connection.execute(open(line.removeprefix(".read ").strip()).read())
 rows = connection.execute(
     "SELECT run_id, phase, metric, statistic, value, unit, n, estimator, reason FROM metrics "
     "ORDER BY run_id, phase, metric, statistic"
@@ -74,9 +77,11 @@ def test_plain_duckdb_with_the_shipped_sql_gives_exactly_the_numbers_of_r8(tmp_p
     paths = [build_run(runs, spec) for spec in specs]
     _half_written_run(paths[0])
     (tmp_path / "elsewhere").mkdir()
-    copies = [shutil.copy(data_path("queries", f"{q}.sql"), tmp_path) for q in QUERY_FILES]
+    (tmp_path / "data" / "published").mkdir()
+    shutil.copy(published_path("figures.parquet"), tmp_path / "data" / "published")
+    shutil.copytree(data_path("queries", "load.sql").parent, tmp_path / "data" / "queries")
     done = subprocess.run(
-        [sys.executable, "-c", _PLAIN, *map(str, copies)],
+        [sys.executable, "-c", _PLAIN, upgraded(paths)],
         cwd=tmp_path,
         check=True,
         capture_output=True,
@@ -110,7 +115,7 @@ def test_the_files_read_again_are_about_the_runs_chosen_then(tmp_path: Path) -> 
     with duckdb.connect() as plain:
         for path in (first, second):
             plain.execute(f"SET VARIABLE r8_run_dirs = ['{path}']")
-            for name in QUERY_FILES:
+            for name in query_names():
                 plain.execute(query_text(name))
             found = plain.execute("SELECT DISTINCT run_id FROM metrics").fetchall()
             assert found == [(path.name,)]
@@ -148,13 +153,13 @@ def test_the_derived_columns_of_runs_agree_with_the_model(tmp_path: Path) -> Non
 def test_the_readme_of_the_queries_names_every_view_and_no_other(tmp_path: Path) -> None:
     readme = (ROOT / "data" / "queries" / "README.md").read_text()
     with connect([read_run(build_run(tmp_path, SyntheticRun()))]) as connection:
+        add_views(connection)
         rows = connection.execute(
             "SELECT DISTINCT table_name FROM duckdb_columns() WHERE NOT internal ORDER BY 1"
         ).fetchall()
         for (name,) in rows:
             assert connection.table(name).fetchall() is not None
     views = {name for (name,) in rows}
-    named = set(re.findall(r"`([a-z_]+)`", readme)) - {"value", "reason", "r8"}
-    # Views that `r8 sql` alone adds, over local runs.
-    named -= {"findings", "claims", "verdicts"}
-    assert named == views
+    listed = readme[readme.index("## Views") :]
+    assert set(re.findall(r"`([a-z_]+)`", listed)) - {"value", "reason"} == views
+    assert set(re.findall(r"`(\w+)\.sql`", readme)) == {"load", *query_names()}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.errors import UsageError
 from r8.forensics.certificate import certify, connect_settled
+from r8.message import Message, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +66,8 @@ class Session:
         place = (run.run_id, metric, phase)
         rows = [row[4:] for row in every if row[:3] == place and statistic in {None, row[3]}]
         if len(rows) != 1:
-            reason = f"{len(rows)} rows of {metric}"
+            absent = Message(id="rows_of_metric", facts={"n": len(rows), "metric": metric})
+            reason = spelled(absent)
             return Value(value=None, unit="", n=0, estimator="", reason=reason)
         value, unit, n, estimator, reason = rows[0]
         return Value(value=value, unit=unit, n=n, estimator=estimator, reason=reason)

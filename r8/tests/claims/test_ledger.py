@@ -23,7 +23,7 @@ from r8.claims.measured import Measure, NotMeasured, keys_of, measure_of
 from r8.claims.reports import load_reports
 from r8.claims.words import LANGUAGES, catalogue, say
 from r8.errors import UsageError
-from r8.resources import published_path, query_text
+from r8.resources import published_path, query_names, query_text
 
 if TYPE_CHECKING:
     from r8.claims.ledger import Ledger
@@ -289,7 +289,7 @@ def test_a_value_needs_the_keys_of_its_own_medium(ledger: Ledger) -> None:
 
 
 def test_every_measured_metric_is_one_the_views_define(ledger: Ledger) -> None:
-    sql = query_text("metrics")
+    sql = "".join(map(query_text, query_names()))
     for figure in ledger.figures.values():
         found = measure_of(ledger, figure)
         if isinstance(found, Measure):

@@ -64,10 +64,9 @@ def test_two_engines_are_set_against_one_and_against_the_ceiling(tmp_path: Path)
 
 
 def test_without_the_run_of_one_engine_there_is_no_speedup_and_a_reason(tmp_path: Path) -> None:
-    run = scaling_run(tmp_path, 2, read_s=TWO_S)
-    value, reason = values([run], "scaling_speedup", run.run.run_id)
-    assert value is None
-    assert reason == "no run of one instance in this block"
+    alone = scaling_run(tmp_path, 2, read_s=TWO_S, block=1)
+    runs = [*pair(tmp_path), alone]
+    assert values(runs, "scaling_speedup", alone.run.run_id) == (None, "no_run_of_one_instance")
 
 
 def test_equal_engines_are_fair_and_a_starved_one_shows(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ def test_equal_engines_are_fair_and_a_starved_one_shows(tmp_path: Path) -> None:
 
 def test_one_engine_has_no_fairness(tmp_path: Path) -> None:
     run = scaling_run(tmp_path, 1, read_s=ONE_S)
-    assert values([run], "fairness", run.run.run_id) == (None, "one instance")
+    assert values([run], "fairness", run.run.run_id) == (None, "one_instance")
 
 
 def test_s1_holds_when_every_engine_read_its_share(tmp_path: Path) -> None:

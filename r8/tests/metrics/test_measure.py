@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from r8.errors import MetricError
-from r8.evidence.database import connect
+from r8.evidence.database import add_views, connect
 from r8.evidence.reader import read_run, read_runs
 from r8.metrics.measure import GoodputLimits, measure, pick
 from r8.model import Basis
@@ -41,7 +41,7 @@ def test_warm_requests_are_a_phase_of_their_own(tmp_path: Path) -> None:
 
 def test_a_phase_without_requests_has_no_value_and_says_so(tmp_path: Path) -> None:
     missing = metric(tmp_path, SyntheticRun(warm_ttft_s=None), "ttft", "p50", "warm")
-    assert (missing.value, missing.n, missing.reason) == (None, 0, "no values in this phase")
+    assert (missing.value, missing.n, missing.reason) == (None, 0, "no_values")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_percentile_is_refused_where_n_cannot_support_it(
     assert found.n == n
     assert found.value == (None if value is None else value * S)
     if value is None:
-        assert found.reason == f"{statistic} needs n >= {n + 1}, there are {n}"
+        assert found.reason == f"too_few_values statistic={statistic} needs={n + 1} n={n}"
 
 
 def test_duckdb_quantile_disc_is_the_inverted_cdf() -> None:
@@ -111,7 +111,7 @@ def test_tpot_of_one_token_is_undefined_rather_than_skipped(tmp_path: Path) -> N
         ]
 
     found = metric(tmp_path, SyntheticRun(), "tpot", "p50", requests=one_short)
-    assert (found.value, found.reason) == (None, "1 of 4 values are undefined")
+    assert (found.value, found.reason) == (None, "values_undefined n=1 of=4")
 
 
 def test_a_reader_sees_tokens_at_the_inverse_of_tpot_and_none_of_a_failure(tmp_path: Path) -> None:
@@ -155,14 +155,14 @@ def test_throughput_counts_no_tokens_of_a_failed_request(tmp_path: Path) -> None
     found = metric(tmp_path, SyntheticRun(failures=1), "output_throughput")
     assert (found.value, found.n) == (15 / 3.2, 3)
     none = metric(tmp_path / "none", SyntheticRun(failures=4), "output_throughput")
-    assert (none.value, none.reason) == (None, "no request finished")
+    assert (none.value, none.reason) == (None, "no_request_finished")
 
 
 def test_goodput_needs_limits_and_counts_requests_within_both(tmp_path: Path) -> None:
     evidence = read_run(build_run(tmp_path, SyntheticRun()))
     run_id = evidence.run.run_id
     without = pick(measure([evidence]), run_id=run_id, metric="goodput")
-    assert (without.value, without.reason) == (None, "no limits stated")
+    assert (without.value, without.reason) == (None, "no_limits_stated")
     limits = GoodputLimits(ttft_ns=2 * S, tpot_ns=S)
     assert pick(measure([evidence], limits), run_id=run_id, metric="goodput").value == 2 / 4.2
     strict = GoodputLimits(ttft_ns=2 * S, tpot_ns=S // 100)
@@ -177,7 +177,7 @@ def test_an_ok_request_without_its_instants_is_never_dropped(tmp_path: Path) -> 
         ]
 
     found = metric(tmp_path, SyntheticRun(), "ttft", "p50", requests=lost)
-    assert (found.value, found.reason) == (None, "1 of 4 values are undefined")
+    assert (found.value, found.reason) == (None, "values_undefined n=1 of=4")
 
 
 def test_every_measurement_without_a_value_has_a_reason_and_the_others_have_none(
@@ -214,6 +214,7 @@ def test_arms_are_compared_by_the_logarithm_of_their_ratio_within_a_block(tmp_pa
     other_block = SyntheticRun(arm="unpatched", block=1, ttft_s=(4.0, 4.0))
     evidences = read_runs(build_run(tmp_path, spec) for spec in (fast, slow, other_block))
     with connect(evidences) as connection:
+        add_views(connection)
         rows = connection.execute(
             "SELECT numerator_arm, denominator_arm, block, ln_ratio FROM arm_ratio "
             "WHERE metric = 'ttft' AND statistic = 'p50' AND phase = 'measure' ORDER BY ALL"
@@ -227,6 +228,7 @@ def test_arms_are_compared_by_the_logarithm_of_their_ratio_within_a_block(tmp_pa
 def test_a_ratio_with_an_infinite_side_has_no_logarithm(tmp_path: Path) -> None:
     specs = SyntheticRun(arm="patched"), SyntheticRun(arm="unpatched", failures=4)
     with connect(read_runs(build_run(tmp_path, spec) for spec in specs)) as connection:
+        add_views(connection)
         rows = connection.execute(
             "SELECT DISTINCT ln_ratio FROM arm_ratio WHERE metric = 'ttft' AND phase = 'measure'"
         ).fetchall()

@@ -68,12 +68,10 @@ def _session(chance: random.Random) -> duckdb.DuckDBPyConnection:
 
 
 def _phase_reads() -> str:
-    (text,) = [
-        one.query
-        for one in duckdb.extract_statements(query_text("metrics"))
-        if "CREATE OR REPLACE TABLE phase_reads" in one.query
-    ]
-    return str(text)
+    """Everything that `phase_reads` is made from, and itself."""
+    return "".join(query_text(name) for name in ("macros", "devices")) + str(
+        duckdb.extract_statements(query_text("device_reads"))[0].query
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -76,15 +76,15 @@ def test_a_request_without_a_lookup_line_leaves_its_step_unknown(tmp_path: Path)
             "SELECT DISTINCT value, reason FROM metrics WHERE metric IN "
             "('predicted_ttft', 'first_step_requests')"
         ).fetchall()
-    assert rows == [(None, "1 of 4 measured requests have no lookup line")]
+    assert rows == [(None, "requests_without_lookup n=1 of=4")]
 
 
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        (SyntheticRun(arm="upstream-4"), "no prediction for arm upstream-4"),
-        (SyntheticRun(warm_ttft_s=None), "warm ttft: no values in this phase"),
-        (SyntheticRun(ceiling_bytes_per_s=None), "no ceiling calibration in this run"),
+        (SyntheticRun(arm="upstream-4"), "reader_unknown role=array"),
+        (SyntheticRun(warm_ttft_s=None), 'no_values on="warm ttft"'),
+        (SyntheticRun(ceiling_bytes_per_s=None), "not_calibrated name=ceiling"),
     ],
 )
 def test_no_prediction_without_its_parts(tmp_path: Path, spec: SyntheticRun, reason: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,10 @@ from r8.report.words import (
     render,
     render_check,
     render_otherwise,
+    render_reason,
     shown,
 )
+from r8.resources import query_names, query_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +105,24 @@ def constants(node: ast.AST) -> set[str]:
     return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
 
 
+def reasons_used(sql: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Ids that a query file makes reasons of, with the facts it gives."""
+    for found in re.finditer(r"\brefuse(_some)?\(\s*'([^']+)'", sql):
+        if found[1]:
+            yield found[2], frozenset({"n", "of"})
+        else:
+            call = sql[found.end() : _end_of_call(sql, found.end())]
+            yield found[2], frozenset(re.findall(r"'\s*(\w+)='", call))
+
+
+def _end_of_call(sql: str, at: int) -> int:
+    depth = 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(sql[at], 0)
+        at += 1
+    return at
+
+
 def product() -> list[Path]:
     return sorted(one for one in PACKAGE.rglob("*.py") if "tests" not in one.parts)
 
@@ -112,6 +133,12 @@ USED = [
     for path in product()
     for entry, given in ids_used(path.read_text(encoding="utf-8"))
 ]
+REASONS = [
+    (name, entry, given)
+    for name in query_names()
+    for entry, given in reasons_used(query_text(name))
+]
+USED += REASONS
 
 
 def test_both_languages_have_the_same_entries_texts_and_facts() -> None:
@@ -144,7 +171,25 @@ def test_no_entry_is_left_that_nothing_uses() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    assert set(ENTRIES["en"]) - texts == set()
+    assert set(ENTRIES["en"]) - texts - {entry for _, entry, _ in REASONS} == set()
+
+
+def test_the_reasons_of_a_query_are_seen_where_they_are_made() -> None:
+    sql = "refuse('a_b', n < (1 + 2), 'n=' || n || ' load_s=' || s) refuse_some('c_d', k, n)"
+    assert list(reasons_used(sql)) == [
+        ("a_b", frozenset({"n", "load_s"})),
+        ("c_d", frozenset({"n", "of"})),
+    ]
+    assert len(REASONS) > 40
+
+
+def test_a_reason_is_printed_after_what_it_is_about() -> None:
+    text = "requests_without_lookup n=2 of=16"
+    assert render_reason(text) == "2 of 16 measured requests have no lookup line"
+    assert render_reason('no_values on="warm ttft"') == "warm ttft: no values in this phase"
+    assert (
+        render_reason("no_sample_after on=a:1:10", "zh") == "a:1:10\uff1a阶段结束时刻及之后没有采样"
+    )
 
 
 def test_a_new_id_is_seen_where_it_is_made() -> None:

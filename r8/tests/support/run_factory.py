@@ -25,7 +25,7 @@ from r8.tests.support.run_factory_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 Row = dict[str, Any]
@@ -225,6 +225,13 @@ def _in_order(rows: list[Row]) -> list[Row]:
 def build_run(root: Path, spec: SyntheticRun) -> Path:
     """The sealed directory of the run, below `root/<scenario>/`."""
     return finalise(build_partial(root, spec), complete=spec.complete)
+
+
+def upgraded(paths: Iterable[Path]) -> str:
+    """What R8 knows of runs of R1 beside their files of schema 1, as it tells DuckDB."""
+    reads = {path.name: "serial" if "unpatched" in path.name else "parallel" for path in paths}
+    known = [f"'{name}': {{'role': 'array', 'reads': '{one}'}}" for name, one in reads.items()]
+    return f"SET VARIABLE r8_upgraded = MAP {{{', '.join(known)}}}"
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -39,21 +39,23 @@ QUESTIONS = {
     "fastest interval of a device": "SELECT device, max(read_bytes_per_s) FROM device_series "
     "GROUP BY 1",
 }
-# Answered by what metrics.sql computes while it is read: timed from before that.
+# Answered by what the files compute while they are read: timed from before that.
 WHOLE = ("metrics", "bytes of every phase")
 WIDE_TABLES = ("requests", "chunks", "probes")
 _FINALISE = "import sys, pathlib; from r8.evidence.finalise import finalise; "
 _FINALISE += "finalise(pathlib.Path(sys.argv[1]), complete=True)"
 _ASK = """
 import json, sys, time, resource, duckdb
-from r8.resources import query_text
+from r8.resources import query_names, query_text
 views, question, whole, runs = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
 connection = duckdb.connect()
 connection.execute("SET enable_progress_bar = false")
 connection.execute("SET VARIABLE r8_run_dirs = " + repr(runs))
 before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-for text in (query_text("tables"), views, query_text("metrics")):
-    connection.execute(text) if text else None
+for name in query_names():
+    connection.execute(query_text(name))
+    if name == "tables" and views:
+        connection.execute(views)
 if not whole:
     before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
 rows = connection.execute(question).fetchall()
@@ -131,7 +133,7 @@ def sealed_runs(root: Path) -> list[Path]:
 def views_over_json(journals: dict[str, Path]) -> str:
     """The wide tables as views over journals (run id -> directory of JSON lines)."""
     return "".join(
-        f"CREATE OR REPLACE VIEW {name} AS "  # noqa: S608 - our own names
+        f"CREATE OR REPLACE {_kind(name)} {name} AS "  # noqa: S608 - our own names
         + " UNION ALL ".join(
             f"SELECT '{run_id}' AS run_id, * FROM read_json('{folder}/{name}.jsonl', "  # noqa: S608
             f"format = 'newline_delimited', columns = {{{_columns(name, text=False)}}})"
@@ -142,10 +144,15 @@ def views_over_json(journals: dict[str, Path]) -> str:
     )
 
 
+def _kind(name: str) -> str:
+    """What tables.sql makes of it."""
+    return "TABLE" if name == "requests" else "VIEW"
+
+
 def views_over_csv(folder: Path) -> str:
     """The wide tables as views over one CSV file each."""
     return "".join(
-        f"CREATE OR REPLACE VIEW {name} AS FROM read_csv('{folder}/{name}.csv', "
+        f"CREATE OR REPLACE {_kind(name)} {name} AS FROM read_csv('{folder}/{name}.csv', "
         f"header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
         f"columns = {{run_id: 'VARCHAR', {_columns(name, text=True)}}});"
         for name in WIDE_TABLES

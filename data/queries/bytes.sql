@@ -1,0 +1,93 @@
+-- All byte counts of a run's measured phase, each with its reason when it is NULL.
+--   process_read_bytes          read_bytes of the engine's process tree; n is its processes.
+--                               The kernel adds a reaped child's bytes to its parent. A tree that
+--                               the site names for several instances is counted once.
+--   other_kv_device_read_bytes  of the devices other arms keep their KV on
+--   member_read_bytes           of the KV device's members
+--   non_kv_read_bytes           of the recorded devices that hold no KV: libraries read again
+--                               after a drop. Partitions and paths of a device are not counted
+--                               beside it. Cannot show: reads of a loop device's backing disk apart
+--                               from others on that disk.
+--   engine_hit_bytes            hit_bytes of the measured requests; refused when one of them has no
+--                               lookup line. n is the requests.
+--   patch_read_bytes            bytes by the patch's own read lines; n is the lines. Refused when
+--                               the log has no line of a loaded patch.
+CREATE OR REPLACE TABLE run_bytes AS
+WITH reads AS (
+    SELECT * FROM phase_reads WHERE phase = 'measure' AND occurrence = 1
+),
+wanted AS (
+    SELECT DISTINCT run_id, 'member_read_bytes' AS metric, member AS device
+    FROM device_members JOIN runs USING (run_id) WHERE device = kv_device
+    UNION ALL
+    SELECT run_id, 'other_kv_device_read_bytes', unnest(other_kv_devices) FROM runs
+    UNION ALL
+    SELECT DISTINCT d.run_id, 'non_kv_read_bytes', d.device
+    FROM reads d JOIN runs r USING (run_id)
+    LEFT JOIN device_kinds k ON k.run_id = d.run_id AND k.host = d.host AND k.device = d.device
+    WHERE d.probe = 'disk' AND d.device <> r.kv_device
+      AND NOT list_contains(r.other_kv_devices, d.device)
+      AND coalesce(k.kind, '') NOT IN ('partition', 'nvme-path')
+      AND NOT EXISTS (SELECT 1 FROM device_members m
+                      WHERE m.run_id = d.run_id AND m.member = d.device)
+),
+disks AS (
+    SELECT w.run_id, w.metric, count(DISTINCT w.device) AS n, sum(d.read_bytes) AS read_bytes,
+           min(coalesce(refuse('no_samples_around', d.device IS NULL), d.reason)
+               || ' on=' || w.device) AS reason
+    FROM wanted w
+    LEFT JOIN reads d ON d.run_id = w.run_id AND d.device = w.device AND d.probe = 'disk'
+    GROUP BY w.run_id, w.metric
+),
+processes AS (
+    SELECT run_id, 'process_read_bytes' AS metric, count(*) AS n, sum(read_bytes) AS read_bytes,
+           min(reason || ' on=' || device) AS reason
+    FROM (SELECT run_id, min(device) AS device, max(read_bytes) AS read_bytes,
+                 min(reason) AS reason
+          FROM reads WHERE probe = 'process'
+          GROUP BY run_id, host, regexp_replace(device, '^[^:]*:', ''))
+    GROUP BY run_id
+),
+hits AS (
+    SELECT run_id, 'engine_hit_bytes' AS metric, count(*) AS n, sum(hit_bytes) AS read_bytes,
+           refuse_some('requests_without_lookup', count(*) - count(hit_bytes), count(*)) AS reason
+    FROM engine_requests WHERE phase = 'measure' GROUP BY run_id
+),
+patch AS (
+    SELECT l.run_id, 'patch_read_bytes' AS metric, coalesce(any_value(p.n), 0) AS n,
+           coalesce(any_value(p.read_bytes), 0) AS read_bytes, CAST(NULL AS VARCHAR) AS reason
+    FROM engine_log l
+    LEFT JOIN (SELECT run_id, count(*) AS n, sum(read_bytes) AS read_bytes FROM patch_reads
+               WHERE phase = 'measure' GROUP BY run_id) p USING (run_id)
+    WHERE l.kind = 'patch_loaded' GROUP BY l.run_id
+),
+found AS (
+    FROM disks UNION ALL FROM processes UNION ALL FROM hits UNION ALL FROM patch
+)
+SELECT r.run_id, 'measure' AS phase, unnest(metric(
+    w.metric, '', 'bytes', coalesce(f.n, 0), w.estimator,
+    CASE WHEN f.run_id IS NULL THEN w.absent ELSE f.reason END, f.read_bytes))
+FROM runs r CROSS JOIN (VALUES
+    ('process_read_bytes', refuse('no_process_samples', true), 'counter difference'),
+    ('other_kv_device_read_bytes', refuse('no_other_kv_device', true), 'counter difference'),
+    ('member_read_bytes', refuse('no_members', true), 'counter difference'),
+    ('non_kv_read_bytes', refuse('no_device_without_kv', true), 'counter difference'),
+    ('engine_hit_bytes', refuse('no_requests', true), 'hit tokens by lookup lines'),
+    ('patch_read_bytes', refuse('patch_not_loaded', true), 'bytes by the patch''s read lines'))
+    w(metric, absent, estimator)
+LEFT JOIN found f ON f.run_id = r.run_id AND f.metric = w.metric;
+
+-- Bytes side by side, one row a run: what the certificate balances.
+CREATE OR REPLACE VIEW balance AS
+WITH b AS (
+    PIVOT (SELECT run_id, metric, value FROM run_bytes)
+    ON metric IN ('engine_hit_bytes', 'member_read_bytes', 'process_read_bytes',
+                  'patch_read_bytes', 'other_kv_device_read_bytes', 'non_kv_read_bytes')
+    USING any_value(value) GROUP BY run_id
+)
+SELECT r.campaign_id, r.arm, r.level, r.block, r.run_id, r.expected_hit_bytes,
+       b.engine_hit_bytes, k.read_bytes AS device_read_bytes, b.member_read_bytes,
+       b.process_read_bytes, b.patch_read_bytes, b.other_kv_device_read_bytes,
+       b.non_kv_read_bytes
+FROM runs r JOIN b USING (run_id)
+LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';

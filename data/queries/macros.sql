@@ -1,0 +1,37 @@
+-- What the views say again and again.
+
+-- A rate: so much in so many ns, by the second.
+CREATE OR REPLACE MACRO per_s(amount, elapsed_ns) AS amount / (elapsed_ns / 1e9);
+
+-- A time of one request; a failed one took for ever, and every percentile sees it.
+CREATE OR REPLACE MACRO or_forever(ok, time_ns) AS
+    CASE WHEN ok THEN CAST(time_ns AS DOUBLE) ELSE CAST('inf' AS DOUBLE) END;
+
+-- A sum of integers that are all known; NULL as soon as one is not.
+CREATE OR REPLACE MACRO sum_all(amount) AS
+    CASE WHEN count(*) = count(amount) THEN CAST(sum(amount) AS BIGINT) END;
+
+-- Bytes of the whole chunks of so many tokens.
+CREATE OR REPLACE MACRO kv_bytes(tokens, chunk_tokens, chunk_bytes) AS
+    CAST(tokens // chunk_tokens AS BIGINT) * chunk_bytes;
+
+-- Why a value is NULL: `id key=value key=value`, a value with spaces in double quotes; NULL where
+-- nothing forbids the value. r8/message.py reads them back, the catalogues `reasons` print them.
+CREATE OR REPLACE MACRO refuse
+    (id, condition) AS CASE WHEN condition THEN id END,
+    (id, condition, facts) AS CASE WHEN condition THEN id || ' ' || facts END;
+
+-- The same for n of several.
+CREATE OR REPLACE MACRO refuse_some(id, n, total) AS
+    CASE WHEN n > 0 THEN id || ' n=' || n || ' of=' || total END;
+
+-- A value that nothing forbids.
+CREATE OR REPLACE MACRO unless(reason, value) AS CASE WHEN reason IS NULL THEN value END;
+
+-- One metric of a row: SELECT run_id, phase, unnest(metric(...)), or of several
+-- unnest([metric(...), ...], recursive := true).
+CREATE OR REPLACE MACRO metric(name, statistic, unit, n, estimator, reason, value) AS {
+    'metric': name, 'statistic': statistic, 'unit': unit, 'n': CAST(n AS BIGINT),
+    'estimator': estimator, 'reason': CAST(reason AS VARCHAR),
+    'value': unless(reason, CAST(value AS DOUBLE))
+};
