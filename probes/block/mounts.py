@@ -30,7 +30,7 @@ def unescape(text: str) -> str:
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
-    """Mounts in the order of the kernel; later ones cover earlier ones, unreadable ones are out."""
+    """Mounts in the kernel's order, later ones over earlier ones; unreadable lines are left out."""
     mounts = []
     for line in text.splitlines():
         before, separator, after = line.partition(" - ")

@@ -117,7 +117,7 @@ def _mincore_is_truthful(fd: int) -> bool:
 
 
 def evict(fd: int) -> None:
-    """Have the file's pages dropped: dirty ones are written first, mapped ones stay."""
+    """Drop the file's pages from the cache: dirty ones are written first, mapped ones stay."""
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 

@@ -106,7 +106,7 @@ def parse_lsblk(text: str) -> dict[str, Listed]:
 
 
 def _size(number: str, unit: str) -> int | None:
-    # Longer numbers are none of a chunk: Python would refuse to read some of them.
+    # No chunk size has ten digits, and Python refuses to read numbers of thousands of digits.
     return int(number) * _BYTES[unit] if number.isascii() and len(number) < 10 else None  # noqa: PLR2004
 
 

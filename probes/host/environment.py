@@ -34,7 +34,7 @@ _DEVICE_MOUNT = re.compile(r"^/dev/(?!loop)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One fact that is not what it was."""
+    """One fact that differs between two captures."""
 
     section: str
     fact: str
@@ -68,7 +68,7 @@ def capture(*, root: Path = Path("/"), tools: bool = True) -> dict[str, Any]:
 
 
 def summary(found: dict[str, Any]) -> dict[str, Any]:
-    """What a phase mark carries of a capture: digests by section, missing things, GPU memory."""
+    """The part of a capture that goes into events: digests by section, what is missing, GPU memory."""
     stable: dict[str, Any] = found["stable"]
     digests = {name: _digest(value) for name, value in sorted(stable.items())}
     tools = found["tools"]
@@ -119,7 +119,7 @@ def load_capture(path: Path) -> dict[str, Any]:
 
 
 def _composition(mdstat: object, raw: dict[str, dict[str, object]]) -> dict[str, Any]:
-    """How arrays and their mounts are made up, by each witness; an absent tool has its reason."""
+    """Arrays and their members as each source lists them; an absent tool has its reason."""
     lines = mdstat.get("/proc/mdstat", "") if isinstance(mdstat, dict) else ""
     found: dict[str, Any] = {"mdstat": [asdict(one) for one in parse_mdstat(str(lines))]}
     for name, row in raw.items():

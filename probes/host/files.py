@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .identity import Identities
 
 Value = str | dict[str, str]
-# A file of settings is a line or two; a longer one is cut with its length said.
+# A file of settings has a line or two; a longer one is cut, and its length recorded.
 _MAX_TEXT = 4096
 # Devices made and removed by ordinary work; those under test are in the topology probe's rows.
 _PASSING = re.compile(r"/(?:loop|ram|zram|sr|fd|nbd)\d+(?:/|$)")
@@ -30,7 +30,7 @@ class Section:
 
     name: str
     globs: tuple[str, ...]
-    identities: tuple[str, ...] = ()  # globs whose content names somebody's part
+    identities: tuple[str, ...] = ()  # globs of serial numbers and addresses, recorded as digests
     together: bool = False  # one entry a file name, holding the distinct values
 
 
@@ -119,7 +119,7 @@ VOLATILE = (
     Section(name="load", globs=_in("proc", "loadavg uptime")),
     Section(name="memory_now", globs=_in("proc", "meminfo swaps")),
     Section(name="mdstat", globs=("proc/mdstat",)),
-    # An idle GPU's link slows down: these say something only beside a load.
+    # An idle GPU slows its link down: these values mean something only under load.
     Section(
         name="pci_now",
         globs=_in(_PCI, "current_link_speed current_link_width aer_dev_correctable"),

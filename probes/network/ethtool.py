@@ -20,7 +20,6 @@ _DRVINFO_N_STATS = 180
 _IFREQ = struct.Struct("16sP16x")
 _IFNAMSIZ = 16
 _MAX_STATS = 1 << 16
-# The kernel's texts end at the first NUL.
 _NO_STATS = errno.EOPNOTSUPP
 
 
@@ -37,7 +36,7 @@ class EthtoolStats:
         """Every statistic, unsigned 64 bits. Raises OSError when the driver has none."""
         count = self._count()
         if count != len(self._names):
-            # Queues were added or taken away: other statistics under other numbers.
+            # Queues were added or taken away, so the statistics have other numbers now.
             self._names = self._strings(count)
         data = ctypes.create_string_buffer(8 + 8 * count)
         struct.pack_into("=II", data, 0, _GSTATS, count)

@@ -35,7 +35,6 @@ class ProcStat:
     utime_ticks: int
     stime_ticks: int
     start_ticks: int
-    rss_pages: int
 
 
 def parse_stat(data: bytes) -> ProcStat | None:
@@ -45,7 +44,7 @@ def parse_stat(data: bytes) -> ProcStat | None:
     fields = tail.split()
     if len(fields) < _FIELDS_AFTER_NAME:
         return None
-    numbers = (pid, fields[1], fields[3], fields[11], fields[12], fields[19], fields[21])
+    numbers = (pid, fields[1], fields[3], fields[11], fields[12], fields[19])
     values = [value for number in numbers if (value := counter_of(number)) is not None]
     if len(values) < len(numbers):
         return None
@@ -57,7 +56,6 @@ def parse_stat(data: bytes) -> ProcStat | None:
         utime_ticks=values[3],
         stime_ticks=values[4],
         start_ticks=values[5],
-        rss_pages=values[6],
     )
 
 

@@ -119,7 +119,7 @@ class Recorder:
             self._start_witness()
             context = Context(plan=self._plan, proc_root=proc_root, sys_root=sys_root)
             threads = self._start_threads(task_groups(context))
-            # What was imported and built until now never becomes garbage: not looked through again.
+            # What was imported and built until now lives to the end: collections may skip it.
             gc.freeze()
             self._write_until_stopped()
         finally:
@@ -172,7 +172,7 @@ class Recorder:
                 wait_s = min(wait_s, left_s)
             ready, _, _ = select.select(watched, [], [], wait_s)
             for fd in ready:
-                # Whatever a parent writes is of no interest; that it can no longer write is.
+                # What a parent writes does not matter; that it closed its end does.
                 if not os.read(fd, 4096) and fd != self._wake_read:
                     self._stopped_by = self._stopped_by or "stdin closed"
             self._drain()
