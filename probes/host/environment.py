@@ -68,7 +68,7 @@ def capture(*, root: Path = Path("/"), tools: bool = True) -> dict[str, Any]:
 
 
 def summary(found: dict[str, Any]) -> dict[str, Any]:
-    """The part of a capture that goes into events: digests by section, what is missing, GPU memory."""
+    """The part of a capture that events carry: digests by section, what is missing, GPU memory."""
     stable: dict[str, Any] = found["stable"]
     digests = {name: _digest(value) for name, value in sorted(stable.items())}
     tools = found["tools"]
