@@ -20,7 +20,6 @@ from .. import __version__
 from ..errors import ProbeError
 from ..gpu.snapshot import memory_in_use, take_snapshots
 from ..tool import run_tool
-from .arrays import parse_lsblk, parse_mdadm_detail, parse_mdstat
 from .files import STABLE, VOLATILE, Value, read_section
 from .identity import identities_of
 from .tools import tool_commands
@@ -63,7 +62,6 @@ def capture(*, root: Path = Path("/"), tools: bool = True) -> dict[str, Any]:
         "gpus": gpus,
         "gpu_snapshots": _hidden(shown, identities),
         "tools": _hidden(raw, identities),
-        "composition": _hidden(_composition(volatile.get("mdstat"), raw), identities),
     }
 
 
@@ -115,21 +113,6 @@ def load_capture(path: Path) -> dict[str, Any]:
             where=str(path),
             next_step="compare it with the probes that wrote it",
         )
-    return found
-
-
-def _composition(mdstat: object, raw: dict[str, dict[str, object]]) -> dict[str, Any]:
-    """Arrays and their members as each source lists them; an absent tool has its reason."""
-    lines = mdstat.get("/proc/mdstat", "") if isinstance(mdstat, dict) else ""
-    found: dict[str, Any] = {"mdstat": [asdict(one) for one in parse_mdstat(str(lines))]}
-    for name, row in raw.items():
-        if name.startswith("mdadm "):
-            arrays = [asdict(one) for one in parse_mdadm_detail(str(row["stdout"]))]
-            found[name] = arrays or {"unavailable": row["reason"] or row["stderr"] or "no array"}
-    listed = raw.get("lsblk")
-    if listed is not None:
-        devices = [asdict(one) for one in parse_lsblk(str(listed["stdout"])).values()]
-        found["lsblk"] = devices or {"unavailable": listed["reason"] or "no JSON"}
     return found
 
 

@@ -7,7 +7,6 @@ is in neither list, or a test module that does not name its capture, fails.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
 
@@ -15,14 +14,12 @@ import pytest
 
 from probes.cache.pagecache import PAGE_BYTES
 from probes.gpu.sources import TOOLS
-from probes.host.arrays import parse_lsblk, parse_mdadm_detail, parse_mdstat
 from probes.network.counters import is_q_counter
 from probes.process.counters import parse_io
 from probes.tests.support.captures import SAMPLES, capture, captures_of
 
 HERE = Path(__file__).parent
 MIB = 1 << 20
-MEMBERS = ("nvme1n1", "nvme2n1", "nvme3n1", "nvme4n1")
 # Read by the test module at this place, which names each of them or every file of its kind.
 ELSEWHERE = {
     **{f"{captures_of(tool.name)}*": "gpu/test_tools" for tool in TOOLS},
@@ -30,6 +27,7 @@ ELSEWHERE = {
     "diskstats_*": "block/test_disk block/test_diskstats",
     "sysfs_*": "block/test_sysfs block/test_nvme block/test_disk",
     "nvme_state_fault.txt": "block/test_nvme",
+    "mdstat.txt": "block/test_disk",
     "nic_mlx5_*": "network/test_nic",
     "nic_netdev_seq.txt": "network/test_nic",
     "nic_rxe_hw_counters_seq.txt": "network/test_nic",
@@ -37,7 +35,6 @@ ELSEWHERE = {
 HERE_READ = frozenset(
     {
         *("cache_cold.txt", "cache_owner.txt", "cache_proc_io_by_engine.txt"),
-        *("env_lsblk_J.json", "env_mdadm_detail.txt", "mdstat.txt", "mount_xfs.txt"),
         *("nic_counter_names_by_driver.txt", "nic_rxe_port_ls.txt"),
     }
 )
@@ -72,28 +69,6 @@ def test_the_module_named_for_a_sample_names_it_or_a_part_that_makes_its_name(
     for name in names():
         if Path(name).match(pattern):
             assert any(len(text) > 2 and text in name for text in texts), name
-
-
-def test_md_is_the_same_array_by_mdstat_mdadm_and_lsblk() -> None:
-    (stat,) = parse_mdstat(capture("mdstat.txt"))
-    (detail,) = parse_mdadm_detail(capture("env_mdadm_detail.txt"))
-    for array in (stat, detail):
-        assert (array.name, array.level, array.chunk_bytes) == ("md0", "raid0", 512 << 10)
-        assert array.members == MEMBERS
-    assert (stat.state, detail.state) == ("active", "clean")
-    tree = parse_lsblk(capture("env_lsblk_J.json"))
-    assert {name for name, device in tree.items() if "md0" in device.above} == set(MEMBERS)
-    assert tree["md0"].mount == "/mnt/xfs"
-    assert {tree[name].transport for name in MEMBERS} == {"nvme"}
-    assert tree["n1"].transport is None
-    (source, mount, fstype, *_) = capture("mount_xfs.txt").split()
-    assert (source, mount, fstype) == ("/dev/md0", tree["md0"].mount, "xfs")
-
-
-def test_an_absent_tool_gives_no_array() -> None:
-    assert parse_mdstat("") == parse_mdadm_detail("mdadm: cannot open /dev/md0") == []
-    assert parse_mdstat("Personalities :\nunused devices: <none>\n") == []
-    assert parse_lsblk("lsblk: command not found") == parse_lsblk("[]") == {}
 
 
 def cold() -> dict[str, dict[str, int]]:
@@ -167,13 +142,3 @@ def test_the_32_bit_counters_are_those_the_driver_lists_as_such() -> None:
     assert len(narrow) > 20
     assert {name for name in narrow if not is_q_counter(name)} == set()
     assert {name for name in wide if is_q_counter(name)} == set()
-
-
-def test_a_capture_of_a_host_says_how_its_arrays_are_made_up(tmp_path: Path) -> None:
-    from probes.host.environment import capture as take  # noqa: PLC0415 - `capture` is another here
-
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc" / "mdstat").write_text(capture("mdstat.txt"))
-    (array,) = take(root=tmp_path, tools=False)["composition"]["mdstat"]
-    assert tuple(array["members"]) == MEMBERS
-    assert json.dumps(array)

@@ -15,7 +15,6 @@ from probes.block.disk import parse_diskstats
 from probes.block.mounts import parse_mountinfo
 from probes.engine.prometheus import parse_metrics
 from probes.gpu.sources import TOOLS
-from probes.host.arrays import parse_lsblk, parse_mdadm_detail, parse_mdstat
 from probes.host.counters import parse_cpu, parse_meminfo, parse_vmstat
 from probes.process.counters import parse_io
 from probes.record.iostat import count_reports
@@ -45,8 +44,6 @@ def _text(parse: Callable[[bytes], Any]) -> Callable[[str], Any]:
 PARSERS: dict[str, tuple[Callable[[str], Any], ...]] = {
     **{captures_of(tool.name): (tool.page,) for tool in TOOLS},
     "iostat_": (lambda text: count_reports(text)[0] or None,),
-    "env_": (parse_lsblk, parse_mdadm_detail, parse_mdstat),
-    "mdstat": (parse_mdstat,),
     "cache_": (_text(parse_io),),
     "diskstats_": (_text(lambda data: parse_diskstats(data, _DEVICES)),),
 }
