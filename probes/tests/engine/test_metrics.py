@@ -5,9 +5,11 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from probes.engine import metrics
 from probes.engine.metrics import EngineSampler
 from probes.engine.prometheus import parse_metrics
 from probes.tests.support.samplers import taken
@@ -132,6 +134,16 @@ def test_no_engine_an_error_page_and_a_cut_page_are_reasons_and_then_it_recovers
     rows = _rows(EngineSampler("a", url))
     assert list(rows) == ["page_bytes"]
     assert (rows["page_bytes"].reason or "").startswith("failed: ConnectionRefusedError")
+
+
+def test_a_page_beyond_the_limit_is_a_reason_and_one_at_the_limit_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for limit, wanted in ((len(PAGE), None), (len(PAGE) - 1, "failed: the page is larger than")):
+        monkeypatch.setattr(metrics, "MAX_PAGE_BYTES", limit)
+        with _engine() as (_, url), closing(EngineSampler("a", url)) as probe:
+            reason = _rows(probe)["page_bytes"].reason
+        assert (reason is None) if wanted is None else (reason or "").startswith(wanted)
 
 
 def test_an_engine_that_does_not_answer_is_a_timeout_and_no_hang() -> None:

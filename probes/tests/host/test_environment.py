@@ -99,6 +99,12 @@ def test_every_change_appearance_and_loss_is_a_difference_and_load_is_none(host:
     assert differences(before, before) == []
 
 
+def test_a_file_at_the_limit_is_whole_and_a_longer_one_is_cut_with_its_length(host: Path) -> None:
+    for length, recorded in ((4096, "x" * 4096), (4097, "x" * 4096 + " .. of 4097 bytes")):
+        (host / "proc/cmdline").write_text("x" * length)
+        assert take(host)["stable"]["kernel"]["/proc/cmdline"] == recorded
+
+
 def test_commands_are_asked_for_each_device_there_is(host: Path) -> None:
     names = [name for name, _ in tool_commands(host)]
     assert {"ethtool ens1", "mdadm md0", "id-ctrl nvme1", "smart nvme1"} <= set(names)

@@ -45,6 +45,14 @@ def test_a_32_bit_counter_is_continued_over_its_wrap_and_the_wrap_is_named(tmp_p
 def test_a_restart_is_no_wrap_and_a_64_bit_counter_never_wraps() -> None:
     unwrap = Unwrapper()
     assert [unwrap.take("d", "n", raw) for raw in (1000, 3)] == [(1000, False), (3, False)]
+    # Nobody counts 2^31 between two samples: from there on a fall is a wrap, below a restart.
+    for before, wraps in ((1 << 31, False), ((1 << 31) + 1, True), ((1 << 32) - 1, True)):
+        unwrap = Unwrapper()
+        unwrap.take("d", "n", before)
+        assert unwrap.take("d", "n", 5) == (5 + wraps * (1 << 32), wraps)
+    unwrap = Unwrapper()
+    unwrap.take("d", "n", 1 << 32)
+    assert unwrap.take("d", "n", 5) == (5, False)
     assert is_q_counter("out_of_buffer")
     assert is_q_counter("vport_out_of_buffer")
     assert not is_q_counter("np_cnp_sent")
