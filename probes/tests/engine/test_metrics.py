@@ -5,7 +5,6 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,8 @@ from probes.tests.support.samplers import taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pytest
 
     from probes.samples import Sample
 
