@@ -1,4 +1,4 @@
-"""Who is measured: how each is started on a burst of prompts, and what it says of each stream.
+"""The clients that are compared: how each is started on a burst, and how its report is read.
 
 The null server puts a number into the first content of a stream, so an answer can be compared with
 the truth of that very stream. `StreamReport` holds what the client itself reports. Only ours keeps

@@ -1,7 +1,7 @@
 """Figures of many trials as tables: ratios to the best peer of the same round first.
 
-A ratio is ours over the best peer's, so that below 1 is better. Medians over rounds and the worst
-round are shown; no interval, for three rounds on a shared machine carry none.
+A ratio is ours over the best peer's, so below 1 is better. Medians over rounds and the worst round
+are shown. No interval is: three rounds on a shared machine are too few for one.
 """
 
 from __future__ import annotations

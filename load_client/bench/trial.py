@@ -1,4 +1,4 @@
-"""One client once against one null server: what it says, what is true, what it cost."""
+"""One run of one client against one null server: its report, the truth, its CPU and memory."""
 
 from __future__ import annotations
 

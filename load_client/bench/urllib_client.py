@@ -1,4 +1,4 @@
-"""A peer: a thread a request, urllib, stamps on the line loop. How many published clients do it."""
+"""A peer: a thread a request, urllib, stamps in the line loop, as many published clients do it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How exact this client is on this machine: one burst against the null server, which has the truth.
+"""How exact this client is on this machine: one burst against the null server.
+
+The null server records the true instants of every stream. What is compared:
 
     send lag    = sent - scheduled, on the client
     TTFT error  = (first content - sent) by the client

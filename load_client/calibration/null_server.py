@@ -79,7 +79,7 @@ class _ServedStream:
 
 
 class NullServer:
-    """An epoll loop with a schedule; serves `script.requests` streams and stops."""
+    """An epoll loop with a schedule; it serves `script.requests` streams and stops."""
 
     def __init__(self, script: Script, clock: Clock) -> None:
         """Listens on a free loopback port at once."""
@@ -223,7 +223,7 @@ class NullServer:
                 self._plan(due_ns + self._script.interval_ns, stream)
 
     def _send_event(self, stream: _ServedStream, event: bytes) -> None:
-        """Truth is the instant just before the kernel gets the bytes, after any encryption."""
+        """The true instant is taken just before the kernel gets the bytes, after any encryption."""
         data = event if stream.link is None else stream.link.seal(event)
         now_ns = self._clock.mono_ns()
         if self._script.keep_truth:

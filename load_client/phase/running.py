@@ -32,7 +32,7 @@ _REASON_CHARACTERS = 300  # on one line of stderr; the row keeps more
 
 
 class RunningPhase:
-    """What a load shape drives: it makes requests, polls the loop, collects and flushes."""
+    """What a load shape drives: it makes requests, collects those that ended, and writes rows."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class RunningPhase:
         return ended
 
     def flush(self, *, last: bool = False) -> None:
-        """Raw bytes first, the request rows last: a request row vouches for the other two."""
+        """Write raw bytes first and request rows last: where a request row is, the others are."""
         finished, self._finished = self._finished, []
         if finished:
             self._write(finished)

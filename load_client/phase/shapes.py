@@ -1,4 +1,4 @@
-"""The load shapes: who is sent when. Everything else is done by the running phase.
+"""The load shapes: which request is sent when. The running phase does everything else.
 
 A shape calls `running.gate()` once before each simultaneous start: it returns the instant at which
 all processes of a plan start. While requests are in flight it polls the socket loop.
@@ -64,7 +64,7 @@ def _bursts(running: RunningPhase) -> None:
             running.levels.expect(running.clock.mono_ns(), until_fall=True)
             while loop.active:
                 loop.poll()
-            # Rows hold no cycles either: collecting among them would be a tenth of making them.
+            # Rows hold no reference cycles: collecting garbage would only add a tenth to the time.
             running.collect()
             running.flush()
         loop.send_buffer.empty()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Time for the line with the instant to reach every process.
 LEAD_NS = 20_000_000
-# The last stretch before the instant is spent awake: a sleep would end up to a millisecond late.
+# Nothing sleeps in the last 2 ms before the instant: a sleep may end a millisecond late.
 _AWAKE_NS = 2_000_000
 _READY = "ready"
 
@@ -112,7 +112,7 @@ def _conduct(shards: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
             )
         start = str(time.monotonic_ns() + LEAD_NS)
         for shard in shards:
-            send_line(shard, start)  # one that has ended gives no answer, which is told above
+            send_line(shard, start)
 
 
 def _last_answer(shard: subprocess.Popen[str]) -> dict[str, Any]:

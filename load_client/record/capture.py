@@ -1,4 +1,4 @@
-"""What the sockets showed of one request, and when: the only thing a burst leaves behind.
+"""What one request leaves: when it was sent, and the bytes and instants of its response.
 
 Rows are a pure function of captures and a clock map, so anyone can derive them again.
 """

@@ -31,7 +31,7 @@ def append_lines(path: Path, lines: str) -> None:
     """Append ASCII text of whole lines and fsync; concurrent appenders take turns.
 
     Raises ClientError when the disk refuses; whole lines written until then stay, a torn one is
-    taken back.
+    removed.
     """
     data = lines.encode("ascii")
     with _opened(path) as descriptor:
@@ -43,7 +43,7 @@ def append_lines(path: Path, lines: str) -> None:
 
 
 def append_bytes(path: Path, data: bytes) -> None:
-    """Append `data` as one piece and fsync; raises ClientError, and takes all back, if refused."""
+    """Append `data` as one piece and fsync; ClientError when the disk refuses: none of it stays."""
     with _opened(path) as descriptor:
         _write(path, descriptor, data, whole_lines=False)
 

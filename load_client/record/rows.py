@@ -1,4 +1,4 @@
-"""Rows of requests.jsonl and chunks.jsonl out of captures: the only place that judges an outcome.
+"""Rows of requests.jsonl and chunks.jsonl, derived from captures; outcomes are decided here only.
 
 `done_ns` is the arrival of [DONE]; where it never came, of the clean or unclean end of the
 connection; None after a timeout. `first_byte_ns` is the first byte of any response, an error's too.
@@ -95,7 +95,7 @@ def burst_rows(
 
 
 def request_rows(capture: Capture, kernel_ns: list[int] | None) -> tuple[Row, ChunkRows]:
-    """One request row and its chunk rows; user stamps without those of the kernel."""
+    """One request row and its chunk rows; `kernel_ns` are trusted instants, else user stamps."""
     stamp, instants_ns = arrivals(capture, kernel_ns)
     answer = _read_answer(capture, instants_ns)
     chunks, deltas = answer.chunks, answer.deltas
@@ -190,7 +190,7 @@ def _outcome(capture: Capture, answer: _Answer) -> tuple[str, str | None]:
 
 
 def _finished(answer: _Answer) -> tuple[str, str | None]:
-    """The outcome of a stream that came to its [DONE]."""
+    """The outcome of a stream that holds its [DONE]."""
     if answer.surplus:
         return "stream_error", f"{answer.surplus} data events came after [DONE]"
     if answer.chunks.first_ns(*TOKEN_KINDS) is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from load_client.calibration.limit import find_limit
+from load_client.calibration.limit import EXACT_P50_NS, EXACT_P95_NS, find_limit
 from load_client.calibration.measure import (
     CalibrationBurst,
     CalibrationResult,
@@ -211,6 +211,23 @@ def test_the_limit_is_the_first_concurrency_that_is_late_in_every_try() -> None:
     assert {row["name"] for row in found.rows} == {"client-limit"}
     none = find_limit(QUICK, 16, _at(16))
     assert (none.exact_up_to, none.inexact_at) == (16, None)
+
+
+@pytest.mark.parametrize(
+    ("p50_ns", "p95_ns", "exact"),
+    [
+        (EXACT_P50_NS, EXACT_P95_NS, True),
+        (EXACT_P50_NS + 1, EXACT_P95_NS, False),
+        (EXACT_P50_NS, EXACT_P95_NS + 1, False),
+    ],
+)
+def test_errors_may_be_as_large_as_the_limit_says(p50_ns: int, p95_ns: int, *, exact: bool) -> None:
+    def measure(_asked: CalibrationBurst) -> CalibrationResult:
+        return CalibrationResult(
+            row={"ttft_error_p50_ns": p50_ns}, detail={"ttft_error_p95_ns": p95_ns}
+        )
+
+    assert (find_limit(QUICK, QUICK.concurrency, measure).inexact_at is None) is exact
 
 
 def test_a_concurrency_that_cannot_be_measured_is_the_limit_too() -> None:

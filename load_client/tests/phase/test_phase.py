@@ -194,7 +194,6 @@ def test_a_wall_clock_set_during_the_burst_changes_no_duration(tmp_path: Path) -
         assert row["stamp"] == "user"
         assert row["outcome"] == "ok"
         assert begin_ns < row["sent_ns"] < row["first_content_ns"] < row["done_ns"] < end_ns
-        assert row["done_ns"] - row["first_content_ns"] > 150_000_000
 
 
 def test_without_kernel_stamps_arrivals_are_stamped_by_the_program(

@@ -99,6 +99,15 @@ def test_an_offset_that_moved_is_a_step_even_when_it_came_back(moved_ns: int) ->
     assert came_back.stepped
 
 
+@pytest.mark.parametrize(("beyond_ns", "stepped"), [(0, False), (1, True)])
+def test_an_offset_may_move_by_the_tolerance_and_both_widths(
+    *, beyond_ns: int, stepped: bool
+) -> None:
+    moved_ns = STEP_TOLERANCE_NS + 2 * sample(0).width_ns + beyond_ns
+    assert clock_map([sample(0), sample(S, OFFSET + moved_ns)]).stepped is stepped
+    assert clock_map([sample(0), sample(S, OFFSET - moved_ns)]).stepped is stepped
+
+
 def test_a_window_begins_with_the_last_sample_before_its_begin() -> None:
     samples = [sample(i * S) for i in range(5)]
     assert window(samples, 2 * S + 1) == samples[2:]
@@ -131,6 +140,17 @@ def test_impossible_kernel_stamps_are_not_used(one: Capture, why: str) -> None:
     assert reason is not None
     assert why in reason
     assert distrust(capture(read(11 * S)), one) is not None
+
+
+@pytest.mark.parametrize(("beyond_ns", "possible"), [(0, True), (1, False)])
+def test_a_stamp_may_be_off_by_the_tolerance(*, beyond_ns: int, possible: bool) -> None:
+    off_ns = STEP_TOLERANCE_NS + beyond_ns
+    for one, instants_ns in (
+        (capture(read(11 * S, delay_ns=0)), [11 * S + off_ns]),
+        (capture(read(11 * S)), [10 * S - off_ns]),
+        (capture(read(11 * S), read(12 * S)), [11 * S, 11 * S - off_ns]),
+    ):
+        assert (impossible_stamp(one, instants_ns) is None) is possible
 
 
 def test_a_late_program_is_no_reason_to_distrust_the_kernel() -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import pairwise
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -34,11 +36,12 @@ def capture(pieces: list[bytes], endpoint: str, ended: str) -> Capture:
     )  # fmt: skip
 
 
-def reference(pieces: list[bytes], endpoint: str) -> Reference:
+@lru_cache(maxsize=8)
+def reference(raw: bytes, endpoint: str) -> Reference:
+    """The events of a response, each with the number of the byte it arrived with."""
     parser = Reference(endpoint)
-    for index, piece in enumerate(pieces):
-        for byte in piece:
-            parser.feed(byte, FIRST_NS + index * STEP_NS)
+    for number, byte in enumerate(raw):
+        parser.feed(byte, number)
     parser.end()
     return parser
 
@@ -47,22 +50,31 @@ def assert_same(pieces: list[bytes], endpoint: str, ended: str = "eof") -> tuple
     """The product and the reference understand the same events at the same instants."""
     row, columns = request_rows(capture(pieces, endpoint, ended), None)
     chunks = list(columns)
-    expected = reference(pieces, endpoint)
+    expected = reference(b"".join(pieces), endpoint)
+    ends = list(accumulate(map(len, pieces)))
     skipped = row["outcome"] in {"http_error", "stream_error"} and not chunks
     if not skipped:
         said = [(chunk["kind"], chunk["arrival_ns"]) for chunk in chunks]
-        assert said == [(kind, instant) for kind, _, instant in expected.events]
+        assert said == [
+            (kind, FIRST_NS + STEP_NS * bisect_right(ends, number))
+            for kind, _, number in expected.events
+        ]
         text = "".join(t for kind, t, _ in expected.events if kind in {"content", "reasoning"})
         assert (row["output_text"] or "") == text.encode("utf-16", "surrogatepass").decode(
             "utf-16", "replace"
         )
     if row["outcome"] == "ok":
         assert expected.finished
+    return row, chunks
+
+
+def assert_writable(pieces: list[bytes], endpoint: str) -> None:
+    """Rows are ASCII, and the lines of chunks are those that a JSON encoder makes."""
+    row, columns = request_rows(capture(pieces, endpoint, "eof"), None)
     json.dumps(row).encode("ascii")
     assert columns.lines().encode("ascii").splitlines() == [
-        json.dumps(chunk, separators=(",", ":")).encode("ascii") for chunk in chunks
+        json.dumps(chunk, separators=(",", ":")).encode("ascii") for chunk in columns
     ]
-    return row, chunks
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -92,7 +104,9 @@ def test_every_split_position_equals_the_reference_parser(case: Case) -> None:
     "case", [c for c in CASES if len(c.raw) < 3_000], ids=lambda case: case.name
 )
 def test_a_stream_that_arrives_byte_by_byte_equals_the_reference_parser(case: Case) -> None:
-    assert_same([bytes([byte]) for byte in case.raw], case.endpoint, case.ended)
+    pieces = [bytes([byte]) for byte in case.raw]
+    assert_same(pieces, case.endpoint, case.ended)
+    assert_writable(pieces, case.endpoint)
 
 
 @pytest.mark.parametrize("case", CASES[:22], ids=lambda case: case.name)
@@ -141,7 +155,9 @@ def check_damage(case: Case, edits: list[tuple[int, bytes, int]], cuts: list[int
         at = begin + at % max(1, len(raw) - begin)  # noqa: PLW2901
         raw = raw[:at] + insert + raw[at + delete :]
     edges = [0, *sorted(cut % (len(raw) + 1) for cut in cuts), len(raw)]
-    assert_same([raw[a:b] for a, b in pairwise(edges)], case.endpoint)
+    pieces = [raw[a:b] for a, b in pairwise(edges)]
+    assert_same(pieces, case.endpoint)
+    assert_writable(pieces, case.endpoint)
 
 
 def test_damage_anywhere_even_in_the_head_never_raises() -> None:

@@ -14,6 +14,7 @@ from load_client.workload.plan import LoadPlan, make_plan
 from .streams import DONE, chunked, completion, head, usage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from load_client.phase.summary import PhaseSummary
@@ -57,11 +58,16 @@ def plan(url: str, **changes: Any) -> LoadPlan:
     return make_plan(values(url, **changes), "test")
 
 
-def run(a_plan: LoadPlan, out: Path, clock: Clock | None = None) -> tuple[PhaseSummary, str]:
+def run(
+    a_plan: LoadPlan,
+    out: Path,
+    clock: Clock | None = None,
+    gate: Callable[[], int] | None = None,
+) -> tuple[PhaseSummary, str]:
     """The summary, and what was said on stderr."""
     said = io.StringIO()
     progress = PhaseProgress(said, "test", len(a_plan.sessions), quiet=True)
-    summary = run_phase(a_plan, out, progress, clock or Clock())
+    summary = run_phase(a_plan, out, progress, clock or Clock(), gate)
     return summary, said.getvalue()
 
 
