@@ -7,6 +7,11 @@
 CREATE OR REPLACE VIEW timeline_zero AS
 SELECT run_id, begin_ns AS zero_ns FROM phases WHERE phase = 'measure' AND occurrence = 1;
 
+CREATE OR REPLACE VIEW timeline_phases AS
+SELECT p.run_id, p.phase, p.occurrence, p.begin_ns - z.zero_ns AS begin_ns,
+       p.end_ns - z.zero_ns AS end_ns
+FROM phases p JOIN timeline_zero z USING (run_id);
+
 -- Requests in flight: +1 when the first byte is sent, -1 when the stream ended (a failed request,
 -- at the last instant it has). Cannot show: requests the client held back.
 CREATE OR REPLACE VIEW timeline_in_flight AS
@@ -59,6 +64,23 @@ steps AS (
 )
 SELECT *, per_s(received_bytes, end_ns - begin_ns) AS received_bytes_per_s
 FROM steps WHERE begin_ns IS NOT NULL AND end_ns > begin_ns;
+
+-- What a drawing of so many columns shows of a device, and of the adapters of a run together:
+-- whole sample intervals between two instants, averaged over the column they begin in.
+CREATE OR REPLACE MACRO device_columns(run, name, low_ns, high_ns, column_ns) AS TABLE
+SELECT min(s.begin_ns - z.zero_ns) AS begin_ns, max(s.end_ns - z.zero_ns) AS end_ns,
+       per_s(sum(s.read_bytes), sum(s.end_ns - s.begin_ns)) AS bytes_per_s
+FROM device_series s JOIN timeline_zero z USING (run_id)
+WHERE s.run_id = run AND s.device = name
+  AND s.begin_ns - z.zero_ns >= low_ns AND s.end_ns - z.zero_ns <= high_ns
+GROUP BY (s.begin_ns - z.zero_ns) // column_ns HAVING sum(s.end_ns - s.begin_ns) > 0;
+
+CREATE OR REPLACE MACRO nic_columns(run, low_ns, high_ns, column_ns) AS TABLE
+SELECT min(s.begin_ns - z.zero_ns) AS begin_ns, max(s.end_ns - z.zero_ns) AS end_ns,
+       per_s(sum(s.received_bytes), max(s.end_ns - s.begin_ns)) AS bytes_per_s
+FROM nic_series s JOIN timeline_zero z USING (run_id)
+WHERE s.run_id = run AND s.begin_ns - z.zero_ns >= low_ns AND s.end_ns - z.zero_ns <= high_ns
+GROUP BY (s.begin_ns - z.zero_ns) // column_ns;
 
 -- Every series of a run in one form.
 --   device_read, device_write  bytes/s of a block device between two samples

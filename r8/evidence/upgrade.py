@@ -14,7 +14,7 @@ from r8.roles import Reads, Role
 if TYPE_CHECKING:
     from r8.model import Run
 
-_ARMS: dict[str, tuple[Role, Reads | None]] = {
+ARMS: dict[str, tuple[Role, Reads | None]] = {
     "patched": (Role.ARRAY, "parallel"),
     "unpatched": (Role.ARRAY, "serial"),
     "upstream-32": (Role.ARRAY, "parallel"),
@@ -34,7 +34,7 @@ _FAMILIES: dict[str, Role] = {"gpu-": Role.ARRAY, "array-": Role.ARRAY, "local-"
 
 def treatment_of(run: Run) -> tuple[Role | None, Reads | None]:
     """Role and reader of the arm of a run of schema 1; `None` for what its name does not tell."""
-    role, reads = _ARMS.get(run.arm, (None, None))
+    role, reads = ARMS.get(run.arm, (None, None))
     if role is None:
         role = next((one for start, one in _FAMILIES.items() if run.arm.startswith(start)), None)
         if run.arm.startswith("gpu-") and run.patch is not None:

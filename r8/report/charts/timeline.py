@@ -23,21 +23,8 @@ _BEFORE_S = 4.0
 _AFTER_S = 1.0
 # A drawing has no more columns than this; a longer run is averaged over whole sample intervals.
 _COLUMNS = 600
-_DEVICE = """
-    SELECT min(s.begin_ns - z.zero_ns), max(s.end_ns - z.zero_ns), sum(s.read_bytes),
-           sum(s.end_ns - s.begin_ns)
-    FROM device_series s JOIN timeline_zero z USING (run_id)
-    WHERE s.run_id = $run AND s.device = $device
-      AND s.begin_ns - z.zero_ns >= $low AND s.end_ns - z.zero_ns <= $high
-    GROUP BY (s.begin_ns - z.zero_ns) // $column ORDER BY 1
-"""
-_NIC = """
-    SELECT min(s.begin_ns - z.zero_ns), max(s.end_ns - z.zero_ns), sum(s.received_bytes),
-           max(s.end_ns - s.begin_ns)
-    FROM nic_series s JOIN timeline_zero z USING (run_id)
-    WHERE s.run_id = $run AND s.begin_ns - z.zero_ns >= $low AND s.end_ns - z.zero_ns <= $high
-    GROUP BY (s.begin_ns - z.zero_ns) // $column ORDER BY 1
-"""
+_DEVICE = "FROM device_columns($run, $device, $low, $high, $column) ORDER BY begin_ns"
+_NIC = "FROM nic_columns($run, $low, $high, $column) ORDER BY begin_ns"
 _POINTS = """
     SELECT begin_ns, value FROM timeline
     WHERE run_id = $run AND series = $series AND ($device IS NULL OR device = $device)
@@ -48,7 +35,7 @@ _GPU = """
       AND begin_ns BETWEEN $low AND $high GROUP BY begin_ns ORDER BY begin_ns
 """
 _PHASES = """
-    SELECT phase, begin_ns - zero_ns, end_ns - zero_ns FROM phases JOIN timeline_zero USING (run_id)
+    SELECT phase, begin_ns, end_ns FROM timeline_phases
     WHERE run_id = $run AND phase IN ('drop', 'rewarm', 'measure', 'warm') AND end_ns IS NOT NULL
     ORDER BY begin_ns
 """
@@ -67,8 +54,7 @@ class Window:
 def window_of(session: Session) -> Window:
     """From shortly before the cold reads to the end of the longest warm read."""
     (last,) = session.connection.execute(
-        "SELECT max(end_ns - zero_ns) FROM phases JOIN timeline_zero USING (run_id) "
-        "WHERE phase IN ('measure', 'warm')"
+        "SELECT max(end_ns) FROM timeline_phases WHERE phase IN ('measure', 'warm')"
     ).fetchall()[0]
     return Window(low_s=-_BEFORE_S, high_s=s_from_ns(last or NS_PER_S) + _AFTER_S)
 
@@ -132,11 +118,7 @@ def _bounds(run: Run, window: Window) -> dict[str, object]:
 
 def _rates(session: Session, query: str, named: dict[str, object]) -> Steps:
     rows = session.rows(query, named)
-    return [
-        (s_from_ns(begin), s_from_ns(end), mb_per_s(moved / (took / NS_PER_S)))
-        for begin, end, moved, took in rows
-        if took
-    ]
+    return [(s_from_ns(begin), s_from_ns(end), mb_per_s(rate)) for begin, end, rate in rows]
 
 
 def _points(session: Session, query: str, named: dict[str, object]) -> list[tuple[float, float]]:

@@ -31,6 +31,7 @@ def scaling_run(
     *,
     read_s: float,
     block: int = 0,
+    patched: bool = True,
     spoil: Callable[[Tables], None] | None = None,
     **spec: Any,
 ) -> Evidence:
@@ -49,7 +50,7 @@ def scaling_run(
     partial = build_partial(root, made)
     run = json.loads((partial / "run.json").read_text())
     run["instances"] = list(NAMES[:engines])
-    run["patch"]["expected"] = "patched"
+    run["patch"]["expected"] = "patched" if patched else "unpatched"
     (partial / "run.json").write_text(json.dumps(run))
     tables: Tables = {path.stem: read_lines(path) for path in partial.glob("*.jsonl")}
     _deal(tables, engines)
