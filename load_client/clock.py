@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+NS_PER_S = 1_000_000_000
 # Reading the wall clock between two monotonic reads takes 0.1-0.3 us when nothing interferes. A
 # wider pair was interrupted in between, so its offset is less exact.
 GOOD_WIDTH_NS = 2_000

@@ -68,7 +68,7 @@ class _ServedStream:
     sock: socket.socket
     received: bytearray = field(default_factory=bytearray)
     first_byte_wall_ns: int | None = None
-    first_byte_read_ns: int | None = None
+    begun: bool = False  # its first byte is here
     request_id: str | None = None
     number: int = 0
     link: Link | None = None  # TLS
@@ -133,7 +133,6 @@ class NullServer:
                 "first_byte_ns": None
                 if stream.first_byte_wall_ns is None or clock.stepped
                 else clock.mono_ns(stream.first_byte_wall_ns),
-                "first_byte_read_ns": stream.first_byte_read_ns,
                 "writes_ns": stream.writes_ns,
             }
             for stream in self._finished
@@ -164,10 +163,10 @@ class NullServer:
             if stream.link is not None and not stream.connected:
                 stream.connected = stream.link.step(stream.sock)
                 return
-            if stream.first_byte_read_ns is None:
+            if not stream.begun:
                 # One byte alone: the stamp of a receive is that of its last packet.
                 data, ancillary, _, _ = stream.sock.recvmsg(1, ANCILLARY_BYTES)
-                stream.first_byte_read_ns = self._clock.mono_ns()
+                stream.begun = True
                 stream.first_byte_wall_ns = kernel_wall_ns(ancillary[0][2]) if ancillary else None
             else:
                 data = stream.sock.recv(_READ_BYTES)

@@ -6,8 +6,8 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, clock_map, window
-from ..record.capture import NS_PER_S, Capture, redacted
+from ..clock import NS_PER_S, Clock, clock_map, window
+from ..record.capture import Capture, redacted
 from ..record.journal import append_bytes, append_lines, append_rows, create_numbered
 from ..record.levels import InFlightLevels, TimeSlices
 from ..record.raw_stream import SUFFIX, encode_batch

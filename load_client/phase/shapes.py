@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..record.capture import NS_PER_S
+from ..clock import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, cast
 
-from ..clock import STEP_TOLERANCE_NS, ClockMap
+from ..clock import NS_PER_S, STEP_TOLERANCE_NS, ClockMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NS_PER_S = 1_000_000_000
 TIMESPEC = struct.Struct("@ll")  # what SO_TIMESTAMPNS hands over
 KERNEL = "kernel"
 USER = "user"

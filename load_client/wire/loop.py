@@ -14,7 +14,7 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, window
+from ..clock import NS_PER_S, Clock, window
 from ..errors import LinkError
 from ..record.capture import TIMESPEC
 from ..stream.http_response import HttpResponse, parse_response
@@ -34,7 +34,6 @@ READ_BYTES = 1 << 12
 TICK_NS = 100_000_000
 CONNECT_TIMEOUT_NS = 30_000_000_000
 CONNECTS_AT_ONCE = 64  # below the usual listen backlog of 128
-_NS_PER_S = 1_000_000_000
 _WRITABLE = select.EPOLLOUT
 _LAST_CHUNK = b"0\r\n\r\n"
 _NO_TIMESPEC = bytes(TIMESPEC.size)
@@ -152,10 +151,10 @@ class SocketLoop:
         now_ns = self._mono_ns()
         tick_wait_ns = self._next_tick_ns - now_ns if self._next_tick_ns > now_ns else 0
         if wake_ns is None or wake_ns - now_ns >= tick_wait_ns:
-            return self._epoll.poll(tick_wait_ns / _NS_PER_S)
+            return self._epoll.poll(tick_wait_ns / NS_PER_S)
         # epoll rounds its timeout up to a millisecond; select on the epoll descriptor does not.
         if wake_ns > now_ns:
-            select.select([self._epoll], [], [], (wake_ns - now_ns) / _NS_PER_S)
+            select.select([self._epoll], [], [], (wake_ns - now_ns) / NS_PER_S)
         return self._epoll.poll(0)
 
     def _advance(self, connection: Connection) -> None:
@@ -290,12 +289,12 @@ class SocketLoop:
         if connection.connected_ns is None:
             limit_ns = min(CONNECT_TIMEOUT_NS, self._timeout_ns)
             if connection.opened_ns is not None and now_ns - connection.opened_ns >= limit_ns:
-                detail = f"cannot connect within {limit_ns / _NS_PER_S:g} s"
+                detail = f"cannot connect within {limit_ns / NS_PER_S:g} s"
                 self._end(connection, "connect", detail)
         elif connection.sent_ns is None:
             return
         elif now_ns - connection.sent_ns >= self._timeout_ns:
-            self._end(connection, "timeout", f"limit {self._timeout_ns / _NS_PER_S:g} s")
+            self._end(connection, "timeout", f"limit {self._timeout_ns / NS_PER_S:g} s")
         else:
             # Quiet for a tick: perhaps a server that keeps the connection after its answer.
             self._end_if_complete(connection)

@@ -57,8 +57,7 @@ class LoadPlan:
     endpoint: str = field(default="completions", metadata=rules.ENDPOINT)
     shape: str = field(default="burst", metadata=rules.SHAPE)
     vocab: tuple[int, int] = field(default=(1000, 2000), metadata=rules.VOCAB)
-    # Of a whole request, from its first byte sent.
-    timeout_s: float = field(default=1800.0, metadata=rules.SECONDS)
+    timeout_s: float = field(default=1800.0, metadata=rules.TIMEOUT)
     temperature: float = field(default=0.0, metadata=rules.NOT_NEGATIVE)
     ignore_eos: bool = field(default=True, metadata=rules.SWITCH)
     return_token_ids: bool = field(default=True, metadata=rules.SWITCH)
@@ -74,9 +73,9 @@ class LoadPlan:
     # Before the burst, or inside it, as the first request of a user does.
     connect: str = field(default="before", metadata=rules.CONNECT)
     rate_per_s: float | None = field(default=None, metadata=rules.RATE)
-    ramp_s: float | None = field(default=None, metadata=rules.SECONDS_OR_NONE)
-    duration_s: float | None = field(default=None, metadata=rules.SECONDS_OR_NONE)
-    slice_s: float = field(default=60.0, metadata=rules.SECONDS)
+    ramp_s: float | None = field(default=None, metadata=rules.RAMP)
+    duration_s: float | None = field(default=None, metadata=rules.DURATION)
+    slice_s: float = field(default=60.0, metadata=rules.SLICE)
     trace: str | None = field(default=None, metadata=rules.TRACE)
     time_scale: float = field(default=1.0, metadata=rules.TIME_SCALE)
     # As Mooncake's published traces count.

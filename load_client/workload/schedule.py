@@ -11,17 +11,18 @@ import struct
 from hashlib import shake_256
 from typing import TYPE_CHECKING
 
+from ..clock import NS_PER_S
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NS_PER_S = 1_000_000_000
 _DRAW_BYTES = 8
 _DRAW_END = float(1 << 64)
 
 
 def constant_offsets(count: int, rate_per_s: float) -> list[int]:
     """`count` slots, the first at 0."""
-    return [round(i * _NS_PER_S / rate_per_s) for i in range(count)]
+    return [round(i * NS_PER_S / rate_per_s) for i in range(count)]
 
 
 def poisson_offsets(count: int, rate_per_s: float, seed: int) -> list[int]:
@@ -31,7 +32,7 @@ def poisson_offsets(count: int, rate_per_s: float, seed: int) -> list[int]:
     now_ns = 0.0
     for draw in struct.unpack(f"<{count}Q", digest):
         # 1 - u lies in (0, 1]: its logarithm exists.
-        now_ns -= math.log(1 - min(draw / _DRAW_END, 1 - 2**-53)) / rate_per_s * _NS_PER_S
+        now_ns -= math.log(1 - min(draw / _DRAW_END, 1 - 2**-53)) / rate_per_s * NS_PER_S
         offsets.append(round(now_ns))
     return offsets
 

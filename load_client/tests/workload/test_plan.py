@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from load_client.cli import main
 from load_client.errors import ClientError
-from load_client.workload.plan import make_plan, read_plan
+from load_client.workload.plan import KEYS, make_plan, read_plan
 from load_client.workload.render import render_body, render_request
 from load_client.workload.token_generator import prompt_token_ids, prompt_words, session_digits
 
@@ -90,9 +91,9 @@ def test_every_plan_key_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     shown = capsys.readouterr().out
-    for key in (*values(URL), "endpoint", "shape", "vocab", "temperature", "ignore_eos",
-                "return_token_ids", "extra_body", "api_key_env"):  # fmt: skip
-        assert f"--{key.replace('_', '-')}" in shown
+    flags = set(re.findall(r"--[a-z-]+", shown))
+    assert {f"--{key.replace('_', '-')}" for key in KEYS} - flags == {"--shard"}
+    assert "one of completions, chat" in " ".join(shown.split())
 
 
 def ids(*, seed: int, session: int, prompt_tokens: int, vocab: tuple[int, int]) -> list[int]:
