@@ -33,6 +33,9 @@ steps AS (
     JOIN disk_counters d ON d.run_id = w.run_id AND d.host = w.host AND d.device = w.device
                         AND d.counter = w.counter AND d.mono_ns BETWEEN w.before_ns AND w.after_ns
     WHERE d.counter IN ('read_sectors', 'write_sectors')
+      -- Of both sides, so that it is asked after the join: asked of the samples alone it would read
+      -- the value of every counter.
+      AND d.value + w.cell IS NOT NULL
     WINDOW s AS (PARTITION BY w.cell, d.epoch ORDER BY d.mono_ns)
     QUALIFY begin_ns IS NOT NULL
 ),

@@ -13,7 +13,7 @@ WITH adopters AS (
 ),
 readings AS (
     SELECT run_id, 'disk' AS probe, host, device, mono_ns, epoch, 512 * value AS total_bytes
-    FROM disk_counters WHERE counter = 'read_sectors'
+    FROM disk_counters WHERE value IS NOT NULL AND counter = 'read_sectors'
     UNION ALL
     SELECT run_id, probe, host, device, mono_ns, coalesce(epoch, 0), value
     FROM probes WHERE value IS NOT NULL AND probe = 'process' AND counter = 'read_bytes'

@@ -26,13 +26,13 @@ counting AS (
 SELECT run_id, host, device, member, count(*) OVER (PARTITION BY run_id, host, device) AS n_members
 FROM heads ANTI JOIN counting USING (run_id, host, device);
 
--- Every counter of every block device, as all other views read them: one row a sample that went
--- through. A silent head's is the sum over its paths, where all of them were sampled at once; its
--- epoch, their sum, ends with each of theirs.
+-- Every counter of every block device, as all other views read them: one row a sample, its value
+-- NULL where it did not go through. A silent head's is the sum over its paths, where all of them
+-- were sampled at once; its epoch, their sum, ends with each of theirs.
 CREATE OR REPLACE VIEW disk_counters AS
 SELECT run_id, host, device, counter, mono_ns, coalesce(epoch, 0) AS epoch, value
 FROM probes ANTI JOIN silent_heads USING (run_id, host, device)
-WHERE probe = 'disk' AND value IS NOT NULL
+WHERE probe = 'disk'
 UNION ALL
 SELECT s.run_id, s.host, s.device, p.counter, p.mono_ns,
        CAST(sum(coalesce(p.epoch, 0)) AS BIGINT), CAST(sum(p.value) AS BIGINT)

@@ -33,7 +33,7 @@ WITH wide AS (
            max(value) FILTER (counter = 'read_sectors') AS read_sectors,
            max(value) FILTER (counter = 'write_sectors') AS write_sectors
     FROM disk_counters
-    WHERE counter IN ('read_sectors', 'write_sectors')
+    WHERE value IS NOT NULL AND counter IN ('read_sectors', 'write_sectors')
     GROUP BY run_id, host, device, mono_ns
 ),
 steps AS (

@@ -14,7 +14,10 @@ import pytest
 
 from r8.evidence.database import add_views
 from r8.forensics.certificate import certify, connect_settled
+from r8.tests.metrics.test_bytes import CEILING, MB_SECTORS, only
+from r8.tests.metrics.test_thresholds import by_the_second
 from r8.tests.support.judged_run import Tables, judged_run
+from r8.tests.support.metric_case import metric
 from r8.tests.support.run_factory import MIB, SyntheticRun
 from r8.tests.support.run_factory_rows import MEASURE_BEGIN
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 HEAD, PATHS = "nvme2n1", ("nvme2c2n1", "nvme2c3n1")
 SPEC = SyntheticRun(kv_device=HEAD, kv_members=PATHS)
+STEADY = SyntheticRun(ttft_s=(2.0,), read_s=2.0, ceiling_bytes_per_s=CEILING)
 HIT_BYTES = 4 * 4 * 2 * MIB  # 4 sessions of 1025 tokens: 4 chunks of 2 MiB each
 Edit = Callable[[Tables], None]
 
@@ -166,3 +170,12 @@ def test_members_are_those_of_devices_whose_bytes_are_theirs(
 
     rows = opened(stacked).execute("SELECT member FROM device_members ORDER BY position").fetchall()
     assert [member for (member,) in rows] == list(PATHS)[:members]
+
+
+def test_a_sample_that_did_not_go_through_loses_no_bytes(tmp_path: Path) -> None:
+    """The interval reaches to the next one that did."""
+    rows = by_the_second(50 * MB_SECTORS, 50 * MB_SECTORS, 0, 0)
+    whole = metric(tmp_path / "a", STEADY, "device_read_bandwidth", "mean", probes=only(*rows))
+    rows[1] |= {"value": None, "reason": "denied"}
+    found = metric(tmp_path / "b", STEADY, "device_read_bandwidth", "mean", probes=only(*rows))
+    assert found.value == whole.value
