@@ -59,7 +59,8 @@ def test_a_half_hour_at_256_streams_grows_no_memory_and_loses_no_request(tmp_pat
     print(f"{SOAK_S:g} s, {counts}, server {told}, resident {resident}")
     assert told["begun"] == told["served"] == sum(counts.values()) == counts["ok"]
     assert sum(one["ended"].get("ok", 0) for one in slices) == counts["ok"]
-    assert len(slices) >= 29
+    # A slice is cut at the first flush behind its end.
+    assert len(slices) >= SOAK_S // (SLICE_S + 1)
     assert not [row for row in load if row["kind"] == "finding"]
     assert resident[-2] - resident[2] <= GROWTH_MAX_BYTES
     levels = [row["in_flight"] for row in load if row["kind"] == "in_flight"]
