@@ -91,8 +91,7 @@ def number_list(text: str) -> list[int]:
     return numbers
 
 
-# Keys whose flag is no single word, number or switch; a process of `--processes` gets its shard
-# with the plan.
+# Keys whose flag takes something else than a word, a number or a switch.
 _FLAGS: dict[str, dict[str, Any]] = {
     "sessions": {"type": number_list, "help": "for example 0-15,40"},
     "vocab": {"type": int, "nargs": 2, "metavar": ("LOW", "HIGH"), "help": "ids in [LOW, HIGH)"},
@@ -100,7 +99,7 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "extra_body": {"type": json.loads, "metavar": "JSON", "help": wanted("extra_body")},
 }
 _TYPES = {"str": str, "int": int, "float": float}
-_WITHOUT_FLAG = {"shard"}
+_WITHOUT_FLAG = {"shard"}  # a process of `--processes` gets it with its plan
 
 
 def _run_parser(parser: argparse.ArgumentParser) -> None:

@@ -98,11 +98,11 @@ class _Supply:
         return self._ready.popleft() if self._ready else None
 
     def left(self, now_ns: int) -> bool:
-        """More would come if there were room."""
+        """Whether more would be sent if fewer were in flight."""
         return bool(self._turns) or (bool(self._ready) and not self._over(now_ns))
 
     def follow(self, planned: PlannedRequest | None) -> None:
-        """A conversation may go on."""
+        """Add the next turn of a conversation, if there is one."""
         if planned is not None:
             self._turns.append(planned)
 

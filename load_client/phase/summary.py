@@ -29,7 +29,7 @@ class PhaseSummary:
         return counts or "nothing sent"
 
     def as_json(self) -> dict[str, Any]:
-        """What a process says of its part."""
+        """JSON values, for the process that started this one."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def add(self, part: dict[str, Any]) -> None:

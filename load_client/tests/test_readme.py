@@ -1,4 +1,4 @@
-"""What the README of this package says can be typed, is left and is named so."""
+"""The commands, files and stamps that the README of this package names exist."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Connection:
     request_bytes: int = field(init=False)
     wire_bytes: int = field(init=False)  # more where it is encrypted
     buffered_at: int | None = None  # its offset in the loop's send buffer
-    eager: bool = False  # send as soon as the connection stands
+    eager: bool = False  # send as soon as it is connected
     link: Link | None = None
     sock: socket.socket | None = None
     opened_ns: int | None = None
@@ -64,7 +64,8 @@ class Connection:
     def ends_with_done(self) -> bool:
         """The last bytes are those of a chunked event stream that ended as it should.
 
-        No event can hold them: data of an event has no line ends.
+        No event can hold them: data of an event has no line ends. So nothing has to be parsed while
+        other streams are to be read.
         """
         tail = b"".join(self.data[-4:])[-len(_DONE_ENDING) :]
         return tail == _DONE_ENDING and self._chunked

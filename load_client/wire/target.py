@@ -1,4 +1,4 @@
-"""Where requests of one instance go: an address, and what stands before it (proxy, TLS)."""
+"""Where requests of one instance go: an address, and the proxy and TLS on the way to it."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Workload:
         return iter(range(index, len(self._plan.sessions), count))
 
     def endless_positions(self) -> Iterator[int]:
-        """The same, and after the listed sessions ever new ones."""
+        """The same, then those of new sessions without end."""
         position, count = self._plan.shard
         while True:
             yield position

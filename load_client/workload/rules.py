@@ -18,7 +18,7 @@ SHAPES = ("burst", *TURN_SHAPES, *OPEN_LOOPS)
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SESSION_END = 1 << 31
 _VOCAB_END = 10**ID_DIGITS_MAX  # no vocabulary is near it
-_LIMIT = 1e6  # seconds, rates and scales beyond it are slips of the pen
+_LIMIT = 1e6  # larger seconds, rates and scales are mistakes
 
 
 def _rule(holds: Callable[[Any], bool], wanted: str) -> Mapping[str, Any]:

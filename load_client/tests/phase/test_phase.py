@@ -167,7 +167,7 @@ def test_a_second_phase_of_the_same_name_overwrites_nothing(tmp_path: Path) -> N
 
 
 class StepClock:
-    """A fake at the clock seam: the wall clock is set forward by an hour while the burst runs."""
+    """A fake clock: the wall clock is set forward by an hour while the burst runs."""
 
     def __init__(self) -> None:
         self.set_at_ns: int | None = None

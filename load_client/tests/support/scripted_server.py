@@ -1,4 +1,4 @@
-"""A fake at the seam: a server on loopback that does to each request what its script says.
+"""A fake server on loopback that does to each request what its script says.
 
 It keeps what only the server can know: how many requests were in flight at once, and their bytes.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LARGE = WORTH_BYTES // 4  # tokens: every one takes five bytes
 
 
-def test_what_is_laid_down_arrives_to_the_byte() -> None:
+def test_what_is_buffered_arrives_to_the_byte() -> None:
     send_buffer = SendBuffer()
     requests = [bytes([number]) * (WORTH_BYTES + number) for number in range(3)]
     places = [send_buffer.put(request) for request in requests]

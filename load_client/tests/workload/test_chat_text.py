@@ -21,7 +21,7 @@ TEMPLATE_TOKENS = 9
 
 
 def fake_count(text: str) -> int:
-    """A fake tokenizer at the seam: pieces of at most three letters, and a template around."""
+    """A fake tokenizer: pieces of at most three letters, and a template around."""
     return TEMPLATE_TOKENS + sum(1 for _ in re.finditer(r" ?[a-z]{1,3}| ?\d|[^a-z\d]", text))
 
 
