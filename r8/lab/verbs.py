@@ -20,7 +20,7 @@ from r8.lab.site.matrix import LIFE_SUFFIX
 if TYPE_CHECKING:
     import argparse
 
-    from r8.lab.preflight.check import Check
+    from r8.lab.preflight.requirement import Requirement
 
 REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
 STATES = {
@@ -72,7 +72,7 @@ def _preflight(args: argparse.Namespace) -> int:
     return 0 if all(one.ok for one in checks) else EXIT_USAGE
 
 
-def _word(check: Check) -> str:
+def _word(check: Requirement) -> str:
     if not check.ok:
         return "NOT READY"
     return "warning" if check.warning else "ok"

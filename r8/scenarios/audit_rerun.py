@@ -17,11 +17,10 @@ from r8.cli.run_arguments import evidences
 from r8.console import table
 from r8.errors import EXIT_DEVIATES, EXIT_REPRODUCED, R8Error
 from r8.evidence.reader import read_run
-from r8.lab.campaign.engine_campaign import plan_campaign
+from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.preflight import require_ready
 from r8.lab.site.file import load_site
-from r8.lab.transfer.campaign import open_scenario
 from r8.verdict.rerun import DEFAULT_CELLS, compare, drawn
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _again(original: Evidence, args: argparse.Namespace) -> list[Comparison]:
     (place,) = (one for one in cells if (one.block, one.arm, one.concurrency) == wanted)
     with (
         Supervisor(args.runs_root / ".supervisor") as supervisor,
-        open_scenario(loaded, matrix, (place,), supervisor, runs_root=args.runs_root) as campaign,
+        open_campaign(loaded, matrix, (place,), supervisor, runs_root=args.runs_root) as campaign,
     ):
         path = campaign.run(replace(place, order=run.order, balanced=False))
     return compare(original, read_run(path))

@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from r8.evidence.reader import Evidence
-    from r8.lab.campaign.engine_campaign import Campaign
+    from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
-    from r8.lab.transfer.campaign import WorkCampaign
     from r8.scenarios.conftest import Session
 
 
-def measure(place: Place, campaign: Campaign | WorkCampaign, benchmark: BenchmarkFixture) -> Path:
+def measure(place: Place, campaign: Campaign, benchmark: BenchmarkFixture) -> Path:
     """Run one cell once: a second round would read what the first one warmed.
 
     The time the benchmark shows is the whole cell's, engine start and populate included.
@@ -43,7 +42,7 @@ def measure(place: Place, campaign: Campaign | WorkCampaign, benchmark: Benchmar
 
 
 def certify(
-    place: Place, campaign: Campaign | WorkCampaign, session: Session, benchmark: BenchmarkFixture
+    place: Place, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
 ) -> None:
     """Measure a cell, read it back from disk, and let it earn its certificate."""
     path = measure(place, campaign, benchmark)

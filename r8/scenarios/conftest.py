@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.errors import EXIT_INCONCLUSIVE, EXIT_INVALID, EXIT_REPRODUCED, EXIT_USAGE, R8Error, told
+from r8.lab.campaign.campaign import open_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import require_ready
 from r8.lab.site.file import load_site
 from r8.lab.site.matrix import mark_broken
-from r8.lab.transfer.campaign import open_scenario
 from r8.scenarios.planning import Round, Unfit, planned
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from r8.lab.campaign.engine_campaign import Campaign
+    from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
-    from r8.lab.transfer.campaign import WorkCampaign
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUNS_ROOT = CHECKOUT / "data" / "runs"
@@ -213,7 +212,7 @@ def session(request: pytest.FixtureRequest) -> Session:
 
 
 @pytest.fixture(scope="module")
-def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign | WorkCampaign]:
+def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
     """A prepared ground; everything started on it is stopped and unmounted afterwards."""
     config, scenario = request.config, request.module.SCENARIO
     plans, root = _rounds(config, scenario), _runs_root(config)
@@ -226,7 +225,7 @@ def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign | WorkCampaign
             mark_broken(root / scenario, one.matrix.campaign_id)
             supervisor = stack.enter_context(Supervisor(root / ".supervisor"))
             opened = stack.enter_context(
-                open_scenario(one.loaded, one.matrix, one.places, supervisor, runs_root=root)
+                open_campaign(one.loaded, one.matrix, one.places, supervisor, runs_root=root)
             )
         except R8Error as error:
             stack.close()
@@ -236,7 +235,7 @@ def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign | WorkCampaign
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, campaign: Campaign | WorkCampaign) -> Place:
+def place(request: pytest.FixtureRequest, campaign: Campaign) -> Place:
     """The cell of this test, in the campaign of its round."""
     found: Place = campaign.places[request.param]
     return found

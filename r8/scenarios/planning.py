@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
-from r8.lab.campaign.engine_campaign import new_campaign_id, plan_campaign
+from r8.lab.campaign.campaign import new_campaign_id, plan_campaign
 from r8.lab.site.cells import arms_known, cells_of
 from r8.lab.site.matrix import LAST, find_matrix, has_matrix
 

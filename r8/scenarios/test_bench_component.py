@@ -15,20 +15,20 @@ import pytest
 from tabulate import tabulate
 
 from r8.errors import R8Error
-from r8.lab.campaign.testbed import prepare
 from r8.lab.component.runs import Work, device_reading, run_component
 from r8.lab.instruments.readers import CEILING
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.file import load_site
 from r8.lab.site.plan import steps
-from r8.units import BYTES_PER_MIB, NS_PER_S, mb_per_s
+from r8.lab.testbed import prepare
+from r8.units import BYTES_PER_MIB, NS_PER_S, mb_per_s, s_from_ns
 from r8.verdict.intervals import Interval, log_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from r8.lab.campaign.testbed import Testbed
     from r8.lab.site.file import LoadedSite
+    from r8.lab.testbed import Testbed
 
 SCENARIO = "r1-parallel-read"
 ARMS = ("unpatched", "patched", "upstream-4", "upstream-32")
@@ -67,7 +67,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
                 Supervisor(config.getoption("--runs-root") / ".supervisor")
             )
             testbed = stack.enter_context(prepare(loaded, SCENARIO, supervisor, print))
-            testbed.calibration(loaded.site.arms["patched"], 0)
+            testbed.calibration(loaded.site.arms["patched"].device, 0)
         except R8Error as error:
             stack.close()
             pytest.exit(f"{type(error).__name__}: {error}", returncode=error.exit_code)
@@ -138,9 +138,10 @@ def test_one_chunk_alone_is_read_in_parallel(bench: Bench) -> None:
     )
     device = next(iter(bench.testbed.drops))
     ceiling = device_reading(work, list(bench.testbed.drops[device]), CEILING).bytes_per_s
-    latency_s = bench.testbed.latency_s(device)
-    if latency_s is None:
-        pytest.skip("the ladder gave an unshaped device: there is no latency to bound it by")
+    control = bench.testbed.controls.get(device)
+    if control is None:
+        pytest.skip("the device is not shaped here: there is no latency to bound it by")
+    latency_s = s_from_ns(control.shape().read_latency_ns)
     bound_s = latency_s + SINGLE_CHUNK_BYTES / ceiling
     result = run_component(bench.testbed, "patched", bench.loaded.site.arms["patched"], work)
     times_s = sorted(

@@ -14,9 +14,8 @@ from r8.scenarios.cells import certify, judge_all
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from r8.lab.campaign.engine_campaign import Campaign
+    from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
-    from r8.lab.transfer.campaign import WorkCampaign
     from r8.scenarios.conftest import Session
 
 SCENARIO = "r1-checkpoint"
@@ -24,7 +23,7 @@ SCENARIO = "r1-checkpoint"
 
 def test_cell(
     place: Place,
-    campaign: Campaign | WorkCampaign,
+    campaign: Campaign,
     session: Session,
     benchmark: BenchmarkFixture,
 ) -> None:

@@ -15,15 +15,15 @@ from r8.scenarios.cells import certify, judge_all
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
+    from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
-    from r8.lab.transfer.campaign import WorkCampaign
     from r8.scenarios.conftest import Session
 
 SCENARIO = "r1-model-switch"
 
 
 def test_cell(
-    place: Place, campaign: WorkCampaign, session: Session, benchmark: BenchmarkFixture
+    place: Place, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
 ) -> None:
     """Switch through all models, read it back from disk, and let it earn its certificate."""
     certify(place, campaign, session, benchmark)

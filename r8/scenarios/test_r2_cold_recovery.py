@@ -14,7 +14,7 @@ from r8.scenarios.cells import certify, judge_all
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from r8.lab.campaign.engine_campaign import Campaign
+    from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
     from r8.scenarios.conftest import Session
 

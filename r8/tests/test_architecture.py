@@ -23,8 +23,8 @@ JUDGE = (
     *("evidence", "claims", "metrics", "forensics", "verdict", "audit", "report", "seal", "cli"),
 )
 LAB = (
-    *("site", "machine", "instruments", "patching", "rehearsal", "campaign"),
-    *("component", "transfer", "preflight", "verbs"),
+    *("site", "machine", "instruments", "patching", "rehearsal", "testbed", "transfer"),
+    *("campaign", "component", "preflight", "verbs"),
 )
 # What the lab may read of the judge: how evidence is written, never what is expected of it.
 LAB_READS = {"errors", "units", "roles", "model", "schema", "resources", "console", "evidence"}
@@ -120,8 +120,8 @@ def test_an_import_upwards_is_seen() -> None:
     assert breaches("r8.lab.site.file", "from r8.claims import reader\n", NAMES) == {
         "r8.claims.reader"
     }
-    assert breaches("r8.lab.site.file", "import r8.lab.campaign.cell\n", NAMES) == {
-        "r8.lab.campaign.cell"
+    assert breaches("r8.lab.site.file", "import r8.lab.campaign.phases\n", NAMES) == {
+        "r8.lab.campaign.phases"
     }
     assert breaches("r8.metrics.measure", "import probes\n", NAMES) == {"probes"}
 

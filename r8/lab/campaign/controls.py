@@ -1,26 +1,27 @@
 """The negative controls: once a block, after its cells, on sessions no cell measures.
 
 A certificate that never says no says nothing. So one session of every engine is stored before
-everything else of the life, leaves the DRAM tier with the flush, and is read at the very end with
-one thing wrong: its files were read into the page cache after the drop. And a prompt nobody stored
-is sent. What the rules must say of both is not known here.
+everything else of the lifetime, leaves the DRAM tier with the flush, and is read at the very end
+with one thing wrong: its files were read into the page cache after the drop. And a prompt that was
+never stored is sent. What the rules must say of both is not known here.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r8.lab.campaign import phases
-from r8.lab.campaign.dropping import drop_caches, residency
-from r8.lab.campaign.phases import Stage, load
+from r8.lab.campaign.lifetime import ControlSessions
+from r8.lab.campaign.phases import load, residency
+from r8.lab.instruments import probes
 from r8.lab.site.plan import CONTROL_SESSION, WARM_CONTROL_SESSION
 from r8.model import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from r8.lab.campaign.phases import Stage
     from r8.lab.machine.hosts import KvDirectory
 
 # As the rules know them, in the detail of control_begin and control_end.
@@ -33,40 +34,27 @@ STORED_TIMEOUT_S = 60.0
 STORED_QUIET_S = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """The control's own sessions, and the interval their files were written in.
-
-    The cell that stores them and the cell that reads them back may differ: one life measures
-    several cells, and each has special sessions of its own.
-    """
-
-    sessions: tuple[tuple[int, ...], ...]  # by instance
-    since: str  # by the clock of the host that holds the files
-    until: str
-
-
-def store(stage: Stage) -> Stored | None:
+def store(stage: Stage) -> ControlSessions | None:
     """Store the control's own session: before all others, so that they drive it out of DRAM."""
-    kv = stage.life.setting.kv
+    kv = stage.lifetime.setting.kv
     if kv is None:
         return None
     since = kv.now()
     sessions = stage.special(WARM_CONTROL_SESSION)
     _load(stage, STORE, sessions)
     _wait_written(stage, kv)
-    return Stored(sessions=tuple(map(tuple, sessions)), since=since, until=kv.now())
+    return ControlSessions(sessions=tuple(map(tuple, sessions)), since=since, until=kv.now())
 
 
-def run(stage: Stage, stored: Stored) -> None:
+def run(stage: Stage, stored: ControlSessions) -> None:
     """The random prompt, then a drop, the files read into the page cache, and the warm read."""
-    kv = stage.life.setting.kv
+    kv = stage.lifetime.setting.kv
     if kv is None:
         return
     _load(stage, RANDOM_PROMPT, stage.special(CONTROL_SESSION))
     _wait_written(stage, kv)
     stage.recording.event("control_drop_begin")
-    stage.recording.event("control_drop_end", **drop_caches(stage))
+    stage.recording.event("control_drop_end", **probes.drop_caches(stage.lifetime.setting.drops))
     done = kv.read_in(stored.since, stored.until)
     read_in = done.output.strip()
     stage.recording.event(
@@ -76,9 +64,9 @@ def run(stage: Stage, stored: Stored) -> None:
         bytes=int(read_in) if read_in.isdigit() else None,
     )
     residency(stage, WARM_READ)
-    time.sleep(phases.SETTLE_S)
+    time.sleep(probes.SETTLE_S)
     _load(stage, WARM_READ, stored.sessions)
-    time.sleep(phases.SETTLE_S)
+    time.sleep(probes.SETTLE_S)
 
 
 def _load(stage: Stage, name: str, sessions: Sequence[Sequence[int]]) -> None:
@@ -87,7 +75,7 @@ def _load(stage: Stage, name: str, sessions: Sequence[Sequence[int]]) -> None:
 
 def _wait_written(stage: Stage, kv: KvDirectory) -> None:
     """Until every chunk stored so far is a file and the pool rests."""
-    expected = len(stage.life.stored) * stage.chunks_per_session * stage.plan.ranks
+    expected = len(stage.lifetime.stored) * stage.chunks_per_session * stage.plan.ranks
     deadline = time.monotonic() + STORED_TIMEOUT_S
     state, since = kv.state(), time.monotonic()
     while time.monotonic() < deadline:
@@ -97,4 +85,4 @@ def _wait_written(stage: Stage, kv: KvDirectory) -> None:
             state, since = now, time.monotonic()
         elif now[0] >= expected and time.monotonic() - since >= STORED_QUIET_S:
             return
-        stage.life.require_alive()
+        stage.lifetime.require_alive()

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError, SiteError
 from r8.lab.campaign import engine
-from r8.lab.campaign.engine_campaign import make_setting
-from r8.lab.campaign.testbed import prepare
+from r8.lab.campaign.lifetime import make_setting
 from r8.lab.instruments.clients import client_argv
 from r8.lab.instruments.probes import instrument
 from r8.lab.machine import commands
 from r8.lab.machine.hosts import engine_is_remote
+from r8.lab.testbed import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from r8.lab.campaign.engine import RunningEngine
-    from r8.lab.campaign.testbed import Testbed
     from r8.lab.machine.supervisor import Supervisor
     from r8.lab.site.file import LoadedSite, Plan
+    from r8.lab.testbed import Testbed
 
 OURS = "load_client"
 THEIRS = "vllm bench serve"
@@ -163,17 +163,11 @@ def serving(
 
     """
     site, plan = loaded.site, loaded.site.scenarios[scenario]
+    arm = site.arms[arm_name]
     out.mkdir(parents=True)
     with prepare(loaded, scenario, supervisor, say) as testbed:
-        setting = make_setting(
-            testbed,
-            plan,
-            site.arms[arm_name],
-            supervisor=supervisor,
-            home=out,
-            kv_path=str(testbed.kv_root(site.arms[arm_name].device) / "r8-cross-check"),
-            say=say,
-        )
+        kv_dir = str(testbed.kv_roots[arm.device] / "r8-cross-check")
+        setting = make_setting(testbed, plan, arm, home=out, kv_dir=kv_dir)
         instance = setting.instances()[0]
         if engine_is_remote(site, instance.host):
             raise SiteError(
@@ -182,8 +176,7 @@ def serving(
                 next_step="run R8 on that host, with a site file without exec_prefix",
             )
         if setting.kv is not None:
-            supervisor.on_exit(setting.kv.words("remove"), f"KV directory {setting.kv.path}")
-            setting.kv.make()
+            setting.kv.create(supervisor, f"KV directory {setting.kv.path}")
         running = engine.launch(
             supervisor,
             site,

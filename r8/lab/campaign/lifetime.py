@@ -1,11 +1,11 @@
-"""One engine life: the engines of one arm in one block, started and populated once.
+"""One engine lifetime: the engines of one arm in one block, started and populated once.
 
-Several cells run in one life, one after another, each a run directory of its own. What they share
-(engine start, populate, flush) is recorded in the first cell, and its rows are copied into every
-later one: a run directory stays whole evidence that can be judged, sealed and given away alone,
-without a reference to a neighbour. `cell_begin` says which run the copied rows were first
-recorded in. The engines log into the life's own directory, and each run holds that log up to its
-own end, so that whatever an engine said before a cell is there when the cell is judged.
+Several cells run in one lifetime, one after another, each a run directory of its own. What they
+share (engine start, populate, flush) is recorded in the first cell, and its rows are copied into
+every later one: a run directory stays whole evidence that can be judged, sealed and given away
+alone, without a reference to a neighbour. `cell_begin` says which run the copied rows were first
+recorded in. The engines log into the lifetime's own directory, and each run holds that log up to
+its own end, so that whatever an engine said before a cell is there when the cell is judged.
 """
 
 from __future__ import annotations
@@ -13,44 +13,39 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from r8.lab.campaign import engine as engines
+from r8.lab.campaign import engine
 from r8.lab.instruments.recording import RAW, remove_tree
+from r8.lab.machine.hosts import KvDirectory
 from r8.lab.site.file import fill, fill_one
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from r8.lab.campaign.controls import Stored
     from r8.lab.campaign.engine import RunningEngine
     from r8.lab.instruments.probes import Watched
     from r8.lab.instruments.recording import Recording
-    from r8.lab.machine.hosts import KvDirectory
     from r8.lab.machine.remote import ClockOffset
-    from r8.lab.machine.supervisor import Supervisor
-    from r8.lab.site.file import Arm, Instance, Plan, Site
+    from r8.lab.site.file import Arm, Instance, Plan
+    from r8.lab.testbed import Testbed
+    from r8.model import PatchState
 
-# Journals whose rows of the shared phases go into every run of a life.
+# Journals whose rows of the shared phases go into every run of a lifetime.
 SHARED_JOURNALS = ("events", "requests", "chunks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What every phase of a life needs: the site, and how this campaign names things."""
+    """What every phase of a lifetime needs: the testbed, and how this campaign names things."""
 
-    supervisor: Supervisor
-    site: Site
+    testbed: Testbed
     plan: Plan
-    arm: Arm  # the first of the life; those that share it differ only in what they read
-    home: Path  # the life's own directory, beside the runs
+    arm: Arm  # the first of the lifetime; those that share it differ only in what they read
+    home: Path  # the lifetime's own directory, beside the runs
     kv: KvDirectory | None  # None: the arm has no KV tier
-    names: dict[str, str]  # for filling the site's commands
-    env: dict[str, str]  # added to the site's engine environment, e.g. PYTHONPATH
-    drop_commands: list[list[str]]  # of every host the arm touches
+    drops: list[list[str]]  # of every host the arm touches
     watched: tuple[Watched, ...]
-    say: Callable[[str], None]
 
     @property
     def kv_offset(self) -> ClockOffset | None:
@@ -60,43 +55,74 @@ class Setting:
 
     def command(self, instance: Instance) -> list[str]:
         """The engine's own command for one instance, filled."""
-        engine = self.site.engine
-        words = engine.command if self.kv is None else (*engine.command, *engine.kv_args)
+        found = self.testbed.site.engine
+        words = found.command if self.kv is None else (*found.command, *found.kv_args)
         return fill(words, self.names_of(instance), where="engine.command")
 
     def environment(self, instance: Instance) -> dict[str, str]:
         """Everything the site, the scenario, the arm and the instance set for an engine."""
-        engine, arm = self.site.engine, self.arm
-        kind = {} if arm.kv == "none" else engine.kv_env.get(arm.kv, {})
-        words = engine.env | kind | self.plan.env | arm.env | instance.env
+        found, arm = self.testbed.site.engine, self.arm
+        kind = {} if arm.kv == "none" else found.kv_env.get(arm.kv, {})
+        words = found.env | kind | self.plan.env | arm.env | instance.env
         if arm.kv == "none":
             words = {key: word for key, word in words.items() if not key.startswith("LMCACHE_")}
         names = self.names_of(instance)
         filled = {key: fill_one(word, names, where=f"env {key}") for key, word in words.items()}
         extra = {} if arm.kv == "none" else self.plan.extra_config | arm.extra_config
-        return engines.engine_env(filled | self.env, extra)
+        return engine.engine_env(filled | self.testbed.env(arm), extra)
 
     def names_of(self, instance: Instance) -> dict[str, str]:
         """What `{names}` stand for in one instance's command."""
         own = {"port": str(instance.port), "instance": instance.name}
         kv = {"kv_dir": "" if self.kv is None else self.kv.path}
-        return self.names | instance.vars | own | kv
+        return self.testbed.names(self.arm.device) | instance.vars | own | kv
 
     def instances(self) -> list[Instance]:
         """The instances of the plan, in its order."""
-        return [self.site.instance(name) for name in self.plan.instances]
+        return [self.testbed.site.instance(name) for name in self.plan.instances]
+
+
+def make_setting(testbed: Testbed, plan: Plan, arm: Arm, *, home: Path, kv_dir: str) -> Setting:
+    """The setting of one arm on a testbed, with its pool at `kv_dir`."""
+    host = testbed.host_of(arm.device)
+    return Setting(
+        testbed=testbed,
+        plan=plan,
+        arm=arm,
+        home=home,
+        kv=None if arm.kv == "none" else KvDirectory(host=host, path=kv_dir),
+        drops=testbed.drop_commands(arm.device, plan.instances),
+        watched=testbed.watched(arm.device, plan.instances),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSessions:
+    """The negative control's own sessions, and the interval their files were written in.
+
+    The cell that stores them and the cell that reads them back may differ: one lifetime measures
+    several cells, and each has special sessions of its own.
+    """
+
+    sessions: tuple[tuple[int, ...], ...]  # by instance
+    since: str  # by the clock of the host that holds the files
+    until: str
 
 
 @dataclass(slots=True, kw_only=True)
-class Lifetime:
+class EngineLifetime:
     """The engines of one arm in one block, and what they have stored so far."""
 
     setting: Setting
+    key: tuple[int, str]  # block and name: cells with the same one run on these engines
+    kv_dir: str
+    patch: PatchState | None
+    versions: dict[str, str]  # of what the engine's Python imports
     engines: list[RunningEngine] = field(default_factory=list)
     stored: set[int] = field(default_factory=set)  # session numbers that are on the device
     first_run_id: str | None = None  # the run whose rows the later ones share
     undo_kv: int | None = None
-    control: Stored | None = None  # the files of the negative control, where this life ends a block
+    control: ControlSessions | None = None  # where a cell of this lifetime ends a block
 
     @property
     def prelude(self) -> Path:
@@ -105,20 +131,18 @@ class Lifetime:
 
     def start(self, recording: Recording) -> None:
         """Make the pool and start every engine; the caller waits until they are ready."""
-        setting = self.setting
+        setting, supervisor = self.setting, self.setting.testbed.supervisor
         setting.home.mkdir(parents=True)
         if setting.kv is not None:
-            remove = setting.kv.words("remove")
-            self.undo_kv = setting.supervisor.on_exit(remove, f"KV directory {setting.kv.path}")
-            setting.kv.make()
+            self.undo_kv = setting.kv.create(supervisor, f"KV directory {setting.kv.path}")
         for instance in setting.instances():
             log = setting.home / f"server-{instance.name}.log"
             log.touch()
-            self.show_log(recording, log)
+            show_log(recording, log)
             self.engines.append(
-                engines.launch(
-                    setting.supervisor,
-                    setting.site,
+                engine.launch(
+                    supervisor,
+                    setting.testbed.site,
                     instance,
                     setting.environment(instance),
                     setting.command(instance),
@@ -128,26 +152,16 @@ class Lifetime:
 
     def show_logs(self, recording: Recording) -> None:
         """Let a run hold the engines' logs: the same files, as they grow."""
-        for engine in self.engines:
-            self.show_log(recording, engine.log_path)
-
-    @staticmethod
-    def show_log(recording: Recording, log: Path) -> None:
-        """One log under its name in raw/; a copy where the file system has no hard links."""
-        target = recording.raw(log.name)
-        target.unlink(missing_ok=True)
-        try:
-            os.link(log, target)
-        except OSError:
-            shutil.copyfile(log, target)
+        for running in self.engines:
+            show_log(recording, running.log_path)
 
     def require_alive(self) -> None:
         """Raise EngineError when an engine has ended."""
-        for engine in self.engines:
-            engines.require_alive(engine)
+        for running in self.engines:
+            engine.require_alive(running)
 
     def keep_prelude(self, recording: Recording) -> None:
-        """Put the rows recorded so far aside: they belong to every later run of this life too."""
+        """Put the rows recorded so far aside: they belong to every later run of this lifetime."""
         self.first_run_id = recording.run.run_id
         (self.prelude / RAW).mkdir(parents=True)
         recording.sync()
@@ -160,24 +174,29 @@ class Lifetime:
                 shutil.copyfile(path, self.prelude / RAW / path.name)
 
     def stop_engines(self) -> list[str]:
-        """End every engine; returns the names of those that ran."""
-        setting, stopped = self.setting, []
+        """End every engine, the last one first; returns the names of those that ran."""
+        testbed, stopped = self.setting.testbed, []
         while self.engines:
-            engine = self.engines[-1]
-            engines.stop(setting.supervisor, setting.site, engine)
-            stopped.append(engine.instance)
+            running = self.engines[-1]
+            engine.stop(testbed.supervisor, testbed.site, running)
+            stopped.append(running.instance)
             self.engines.pop()
         return stopped
 
     def close(self) -> None:
-        """End what still runs and remove the pool; every run of the life is sealed by now."""
+        """End what still runs and remove the pool; every run of the lifetime is sealed by now."""
         self.stop_engines()
         if self.undo_kv is not None:
-            self.setting.supervisor.undo(self.undo_kv)
+            self.setting.testbed.supervisor.undo(self.undo_kv)
             self.undo_kv = None
         remove_tree(self.setting.home)
 
 
-def facts(life: Lifetime) -> dict[str, Any]:
-    """What a run says of the life it belongs to."""
-    return {"life": life.setting.home.name, "shared_from": life.first_run_id}
+def show_log(recording: Recording, log: Path) -> None:
+    """One log under its name in raw/; a copy where the file system has no hard links."""
+    target = recording.raw(log.name)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(log, target)
+    except OSError:
+        shutil.copyfile(log, target)

@@ -1,4 +1,4 @@
-"""The LMCache trees of a campaign: brought into each arm's state, left as they were found."""
+"""Every LMCache a campaign uses: brought into each arm's patch state, left as it was found."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ from typing import TYPE_CHECKING
 from r8.errors import PatchError, SiteError
 from r8.lab.instruments.probes import CHECKOUT
 from r8.lab.patching import patching
+from r8.lab.patching.patching import PatchTarget
 from r8.model import PatchState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from r8.lab.campaign.testbed import Testbed
-    from r8.lab.machine.supervisor import Supervisor
-    from r8.lab.patching.patching import PatchStatus, PatchTarget
+    from r8.lab.patching.patching import PatchStatus
     from r8.lab.site.file import Arm
+    from r8.lab.testbed import Testbed
 
-# What brings a tree back into the state it was found in; a foreign one is never touched.
+# The verb that brings an LMCache back into the state it was found in; others are never touched.
 _BACK = {"base": "revert", "patched": "apply"}
 
 
 def targets(testbed: Testbed, instances: Sequence[str], env: dict[str, str]) -> list[PatchTarget]:
-    """The trees the engines of this environment import, one a host."""
+    """The LMCache that engines of this environment import, one a host."""
     return [
-        patching.PatchTarget(command=tuple(testbed.python(host)), env=env)
+        PatchTarget(command=tuple(testbed.python(host=host)), env=env)
         for host in testbed.site.hosts_of(instances)
     ]
 
 
 @dataclass(slots=True, kw_only=True)
 class PatchStates:
-    """Every LMCache tree this campaign touches, and what it was before."""
+    """Every LMCache this campaign touches, and what it was before."""
 
     testbed: Testbed
-    supervisor: Supervisor
     instances: tuple[str, ...]
     _found: dict[tuple[tuple[str, ...], str], tuple[PatchTarget, str, int | None]] = field(
         default_factory=dict
@@ -47,7 +46,7 @@ class PatchStates:
         """Bring LMCache into the state the arm names, on every host.
 
         Raises:
-            PatchError: a tree no digest of the series knows.
+            PatchError: an LMCache that no digest of the series knows.
             SiteError: another LMCache than the arm names, or hosts that differ.
 
         """
@@ -67,28 +66,28 @@ class PatchStates:
         before = patching.status(target)
         key = (target.command, target.env.get("PYTHONPATH", ""))
         if key not in self._found:
-            self._found[key] = (target, before.state, self._note_way_back(target, before.state))
+            self._found[key] = (target, before.state, self._note_undo(target, before.state))
         now = patching.apply(target) if arm.patch == "patched" else patching.revert(target)
         return _as_state(now, arm)
 
-    def _note_way_back(self, target: PatchTarget, state: str) -> int | None:
-        """Let the supervisor bring the tree back, which may be somebody's own, if we cannot."""
+    def _note_undo(self, target: PatchTarget, state: str) -> int | None:
+        """Let the supervisor restore an LMCache, which may be somebody's own, if we cannot."""
         if state not in _BACK:
             return None
-        words, patience_s = way_back_argv(target, state), patching.AGENT_TIMEOUT_S
-        return self.supervisor.on_exit(words, "LMCache as it was found", patience_s)
+        # The agent's timeout for the undo as well: cut short, it would go on behind its prefix.
+        words, patience_s = undo_argv(target, state), patching.AGENT_TIMEOUT_S
+        return self.testbed.supervisor.on_exit(words, "LMCache as it was found", patience_s)
 
     def restore(self) -> None:
-        """Leave every tree as this campaign found it."""
+        """Leave every LMCache as this campaign found it."""
         for target, state, token in self._found.values():
-            if state in _BACK:
-                (patching.revert if _BACK[state] == "revert" else patching.apply)(target)
             if token is not None:
-                self.supervisor.forget(token)
+                getattr(patching, _BACK[state])(target)
+                self.testbed.supervisor.forget(token)
 
 
-def way_back_argv(target: PatchTarget, state: str) -> list[str]:
-    """The command that brings a tree back into the state `base` or `patched`."""
+def undo_argv(target: PatchTarget, state: str) -> list[str]:
+    """The command that brings an LMCache back into the state `base` or `patched`."""
     words = ["patch", _BACK[state], "--python", shlex.join(target.command)]
     if path := target.env.get("PYTHONPATH"):
         words += ["--lmcache", path]
@@ -107,7 +106,7 @@ def _as_state(now: PatchStatus, arm: Arm) -> PatchState:
         raise SiteError(
             f"the engine imports LMCache {version}, the arm names {arm.lmcache}",
             where=now.path,
-            next_step="mend arms.<name>.lmcache, or let R8 build the tree: nox -s stack",
+            next_step="correct lmcache of that arm, or build that version: nox -s stack",
         )
     return PatchState(
         expected=arm.patch,

@@ -1,35 +1,32 @@
-"""The phases of a life and of its cells: load between two marks, and durability."""
+"""The phases of an engine lifetime and of its cells: load between two marks, and durability."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import EngineError
-from r8.lab.campaign.dropping import residency
 from r8.lab.campaign.engine import read_config, wait_ready, with_root_pid
-from r8.lab.instruments import clients
+from r8.lab.instruments import clients, probes
+from r8.lab.machine.hosts import QUIET_S
 from r8.lab.site.plan import PROBE_SESSION, REWARM_SESSION, flush_share, share, special_session
 from r8.model import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from r8.lab.campaign.lifetime import Lifetime
+    from r8.lab.campaign.lifetime import EngineLifetime
     from r8.lab.instruments.recording import Recording
     from r8.lab.machine.hosts import KvDirectory
     from r8.lab.site.file import Arm, Plan
     from r8.lab.site.plan import Place
 
-# Probe samples before and after the window: byte balances use the last one before and first after.
-SETTLE_S = 1.5
-# Writes count as over when the KV directory has not changed for this long after a sync.
-QUIET_S = 2.0
 # What an engine does late after its last answer is over when a burst begins: a burst waits SETTLE_S
 # for the probes as well, and both waits are one.
-LATE_S = QUIET_S - SETTLE_S
-# The second time a life's flushing sessions are asked for: its plan is kept beside the first one's.
+LATE_S = QUIET_S - probes.SETTLE_S
+# The second time a lifetime's flushing sessions are asked for: its plan lies beside the first.
 FLUSH_AGAIN = "flush-again"
 DURABLE_TIMEOUT_S = 600.0
 DURABLE_LOOK_S = 0.5
@@ -40,7 +37,7 @@ BURSTS = frozenset({Phase.MEASURE, Phase.WARM})
 class Stage:
     """One cell on its engines, while it is recorded."""
 
-    life: Lifetime
+    lifetime: EngineLifetime
     recording: Recording
     place: Place
     arm: Arm
@@ -48,7 +45,7 @@ class Stage:
     @property
     def plan(self) -> Plan:
         """The load this site gives the scenario."""
-        return self.life.setting.plan
+        return self.lifetime.setting.plan
 
     @property
     def chunks_per_session(self) -> int:
@@ -71,15 +68,15 @@ class Stage:
 
 def engines_ready(stage: Stage) -> None:
     """Wait until every engine answers, and note which processes they are."""
-    life, engine = stage.life, stage.life.setting.site.engine
-    for running in life.engines:
-        wait_ready(running, engine.ready_path, engine.ready_timeout_s)
-    for number, (running, instance) in enumerate(
-        zip(life.engines, life.setting.instances(), strict=True)
-    ):
-        names = life.setting.names_of(instance)
-        life.engines[number] = with_root_pid(life.setting.site, running, names)
-    for running in life.engines:
+    lifetime, setting = stage.lifetime, stage.lifetime.setting
+    site = setting.testbed.site
+    for running in lifetime.engines:
+        wait_ready(running, site.engine.ready_path, site.engine.ready_timeout_s)
+    lifetime.engines[:] = [
+        with_root_pid(site, running, setting.names_of(instance))
+        for running, instance in zip(lifetime.engines, setting.instances(), strict=True)
+    ]
+    for running in lifetime.engines:
         stage.recording.event("engine_started", instance=running.instance, pid=running.root_pid)
 
 
@@ -101,7 +98,7 @@ def populate(stage: Stage, cells: Sequence[Place]) -> None:
 
 def record_config(stage: Stage) -> None:
     """Write down what the running engines say of their own settings (first request logs them)."""
-    for engine in stage.life.engines:
+    for engine in stage.lifetime.engines:
         config = read_config(engine.log_path)
         stage.recording.event(
             "server_config",
@@ -133,13 +130,13 @@ def load(
 ) -> None:
     """Run one phase of load between its two marks, on every instance at the same time."""
     burst = phase in BURSTS
-    plan, life = stage.plan, stage.life
+    plan, lifetime = stage.plan, stage.lifetime
     total = sum(map(len, sessions))
     count = len(plan.instances)
     each = stage.place.concurrency // count if burst else plan.populate_concurrency
-    life.setting.say(f"{phase} {total} sessions")
+    lifetime.setting.testbed.say(f"{phase} {total} sessions")
     if burst:
-        time.sleep(SETTLE_S)
+        time.sleep(probes.SETTLE_S)
     stage.recording.event(
         f"{phase}_begin",
         sessions=total,
@@ -156,10 +153,10 @@ def load(
     )
     stage.recording.event(f"{phase}_end", **facts)
     if burst:
-        time.sleep(SETTLE_S)
+        time.sleep(probes.SETTLE_S)
     elif phase is not Phase.REWARM:
-        life.stored.update(number for mine in sessions for number in mine)
-    life.require_alive()
+        lifetime.stored.update(number for mine in sessions for number in mine)
+    lifetime.require_alive()
 
 
 def _by_name(stage: Stage, sessions: Sequence[Sequence[int]]) -> dict[str, list[int]]:
@@ -170,7 +167,7 @@ def _load_plan(
     stage: Stage, phase: Phase, sessions: Sequence[Sequence[int]], concurrency: int
 ) -> dict[str, Any]:
     plan, burst = stage.plan, phase in BURSTS
-    first, *others = stage.life.engines
+    first, *others = stage.lifetime.engines
     # The client takes its instances in turn, position by position.
     in_turn = [number for together in zip(*sessions, strict=True) for number in together]
     return {
@@ -205,11 +202,11 @@ def make_durable(stage: Stage) -> None:
         EngineError: nothing at all was stored: measuring an empty pool would take hours to refuse.
 
     """
-    setting, kv = stage.life.setting, stage.life.setting.kv
+    setting, kv = stage.lifetime.setting, stage.lifetime.setting.kv
     if kv is None:
         return
-    setting.say("waiting until the KV is durable")
-    chunks = len(stage.life.stored) * stage.chunks_per_session
+    setting.testbed.say("waiting until the KV is durable")
+    chunks = len(stage.lifetime.stored) * stage.chunks_per_session
     expected = chunks * stage.plan.ranks
     state, quiet_s = _written(stage, kv, expected)
     stage.recording.event(
@@ -223,7 +220,7 @@ def make_durable(stage: Stage) -> None:
     )
     if not state[0]:
         raise EngineError(
-            f"the pool {kv.path} is empty after populating {len(stage.life.stored)} sessions",
+            f"the pool {kv.path} is empty after populating {len(stage.lifetime.stored)} sessions",
             where=f"instances {', '.join(stage.plan.instances)}",
             next_step="look in the engine log for LMCache's Stored lines and its disk settings",
         )
@@ -243,7 +240,7 @@ def _written(stage: Stage, kv: KvDirectory, expected: int) -> tuple[tuple[int, i
             kv.sync()
             synced, since = True, time.monotonic()
         time.sleep(DURABLE_LOOK_S)
-        stage.life.require_alive()
+        stage.lifetime.require_alive()
         now = kv.state()
         if now != state:
             # What came after the sync may still be in memory: it is synced anew.
@@ -254,9 +251,23 @@ def _written(stage: Stage, kv: KvDirectory, expected: int) -> tuple[tuple[int, i
     return kv.state(), 0.0
 
 
+def drop(stage: Stage) -> None:
+    """Drop the page cache with the site's command, then look what is left of every KV file."""
+    setting = stage.lifetime.setting
+    setting.testbed.say("dropping the page cache")
+    probes.drop(stage.recording, setting.drops, setting.kv, setting.kv_offset)
+
+
+def residency(stage: Stage, moment: str) -> None:
+    """Record how much of every KV file is in the page cache."""
+    kv, offset = stage.lifetime.setting.kv, stage.lifetime.setting.kv_offset
+    if kv is not None:
+        probes.residency(stage.recording, Path(kv.path), moment, kv.host, offset)
+
+
 def measure(stage: Stage) -> None:
     """The cold burst, and the same sessions warm: what loading costs without the device."""
-    kv = stage.life.setting.kv
+    kv = stage.lifetime.setting.kv
     load(stage, Phase.REWARM, stage.special(REWARM_SESSION))
     if kv is not None:
         time.sleep(LATE_S)  # nothing of it is stored

@@ -16,9 +16,9 @@ from r8.model import Basis, Expectation, PatchState, Run, Work
 from r8.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from r8.lab.campaign.testbed import Testbed
     from r8.lab.site.file import Arm, LoadedSite, Plan
     from r8.lab.site.plan import Place
+    from r8.lab.testbed import Testbed
 
 # One line, so that a dry run can be read line by line.
 VERSIONS_PROGRAM = (
@@ -33,7 +33,7 @@ VERSIONS_PROGRAM = (
 def versions_argv(testbed: Testbed, env: dict[str, str]) -> list[str]:
     """The command that asks the engine's Python for its versions."""
     words = [f"{key}={value}" for key, value in env.items()]
-    return ["env", *words, *testbed.python_running("-c", VERSIONS_PROGRAM)]
+    return ["env", *words, *testbed.python("-c", VERSIONS_PROGRAM)]
 
 
 def versions(testbed: Testbed, env: dict[str, str]) -> dict[str, str]:
@@ -176,14 +176,14 @@ def _cell(  # noqa: PLR0913 - a record of many parts, each from another place
         basis=Basis(loaded.site.basis),
         site=loaded.site.name,
         site_sha256=loaded.sha256,
-        rung=testbed.rung,
+        rung=testbed.fallback_level,
         seed=seed,
         started_wall_ns=time.time_ns(),
         r8_version=__version__,
         versions=found_versions,
         comparability=dict(loaded.site.comparability),
         host=host_facts(),
-        kv_device=testbed.block_device(device),
+        kv_device=testbed.block_names[device],
         kv_dir=kv_dir,
         other_kv_devices=testbed.other_block_devices(device),
         instances=instances,

@@ -14,8 +14,8 @@ from r8.lab.machine import commands
 from r8.lab.patching import patching
 
 if TYPE_CHECKING:
-    from r8.lab.campaign.testbed import Testbed
     from r8.lab.site.file import Arm
+    from r8.lab.testbed import Testbed
 
 SCRIPT = Path(__file__).with_name("bench.py")
 TIMEOUT_S = 900.0

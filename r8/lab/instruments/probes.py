@@ -18,7 +18,10 @@ from r8.lab.machine.commands import CommandResult, run
 from r8.lab.machine.hosts import through
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from r8.lab.instruments.recording import Recording
+    from r8.lab.machine.hosts import KvDirectory
     from r8.lab.machine.remote import ClockOffset
     from r8.lab.machine.supervisor import Process, Supervisor
     from r8.lab.site.file import Host
@@ -28,8 +31,11 @@ PROBE_STOP_S = 10.0
 # Headers are a few per cent of the wire: 8 GiB give their share to far below the 1 % it is held to.
 WIRE_CALIBRATION_BYTES = 8 << 30
 # Adapter counters are read as often as the disks' where a network carries the KV.
-NIC_RATE_HZ = 10
-PROBE_RATES_HZ = {"disk": 10, "process": 10, "host": 1, "engine": 1}
+PROBE_RATES_HZ = {"disk": 10, "process": 10, "host": 1, "engine": 1, "nic": 10}
+# What every run is sampled by; `engines`, `metrics` and `nics` are the run's own.
+PROBE_PLAN: dict[str, Any] = {"rates_hz": PROBE_RATES_HZ, "iostat": True}
+# Probe samples before and after a window: byte balances use the last one before and first after.
+SETTLE_S = 1.5
 
 
 def process_environment() -> dict[str, str]:
@@ -57,12 +63,16 @@ class Probes:
 def start_probes(
     supervisor: Supervisor, recording: Recording, hosts: tuple[Watched, ...], plan: dict[str, Any]
 ) -> Probes:
-    """Start sampling on every host; ends by itself when this process dies: its input closes."""
+    """Start sampling on every host; ends by itself when this process dies: its input closes.
+
+    `plan` is `PROBE_PLAN` with the run's `engines` (process ids by instance), `metrics` (pages, of
+    engines alone), `nics`, and where no block device holds the files, `nfs_dirs`.
+    """
     processes = []
     for watched in hosts:
         mine = plan | {"host": watched.host.name, "block_devices": list(watched.block_devices)}
         mine["engines"] = {one: plan["engines"][one] for one in watched.instances}
-        metrics = plan["metrics"]  # a worker that is no engine has no page
+        metrics = plan["metrics"]
         mine["metrics"] = {one: metrics[one] for one in watched.instances if one in metrics}
         start = _start_here if watched.offset is None else _start_there
         processes.append(
@@ -155,6 +165,28 @@ def _bring_home(recording: Recording, source: Path, offset: ClockOffset) -> None
     with source.open() as lines:
         for row in remote.on_our_clock(lines, offset):
             recording.append("probes", row)
+
+
+def drop(
+    recording: Recording,
+    drops: Sequence[list[str]],
+    directory: KvDirectory | None,
+    offset: ClockOffset | None = None,
+) -> None:
+    """Drop the page caches, then look what is left in them of every file of a directory."""
+    recording.event("drop_begin")
+    recording.event("drop_end", **drop_caches(drops))
+    if directory is not None:
+        residency(recording, Path(directory.path), "after_drop", directory.host, offset)
+    recording.event("cold_checked")
+
+
+def drop_caches(drops: Sequence[list[str]]) -> dict[str, Any]:
+    """Run the drop of every host; how the worst one ended."""
+    done = [run(command) for command in drops]
+    worst = next((one for one in done if not one.ok), done[0])
+    line = "; ".join(one.line for one in done)
+    return {"rc": worst.returncode, "command": line, "error": worst.error}
 
 
 def residency(

@@ -1,4 +1,8 @@
-"""Two ways to read files, by fio where there is one, else by readers of our own that say so."""
+"""Reading files the two ways a calibration compares: by fio, else by readers of our own.
+
+`ceiling` is the best the device gives: many large direct reads in flight. `serial` is what
+LMCache's own reader does: whole chunk files through the page cache, one after another.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +55,30 @@ class Reading:
         return fields | {"device": device}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What a device gives by itself; `ratio` is ceiling over serial bandwidth.
+
+    `within` says whether a shaped device met its published ratio, None where none was asked for.
+    `lesser` are ceilings that came out lower: they stay in the table, of which the best counts.
+    """
+
+    ceiling: Reading
+    serial: Reading
+    within: bool | None
+    note: str
+    lesser: tuple[Reading, ...] = ()
+
+    @property
+    def ratio(self) -> float:
+        """Ceiling over serial bandwidth."""
+        return self.ceiling.bytes_per_s / self.serial.bytes_per_s
+
+    def rows(self, device: str) -> tuple[dict[str, object], ...]:
+        """Rows of the calibration table."""
+        return tuple(one.row(device) for one in (*self.lesser, self.ceiling, self.serial))
+
+
 def read_files(kind: str, files: list[Path], chunk_bytes: int, raw_dir: Path | None) -> Reading:
     """Read all of `files` of one folder, each of `chunk_bytes`, the `CEILING` or the `SERIAL` way.
 
@@ -66,7 +94,7 @@ def read_files(kind: str, files: list[Path], chunk_bytes: int, raw_dir: Path | N
             started_ns = time.monotonic_ns()
             read_bytes = _own_ceiling(files) if kind == CEILING else _own_serial(files, chunk_bytes)
             elapsed_ns = time.monotonic_ns() - started_ns
-    except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise SiteError(
             f"reading the {kind} failed: {error}",
             where=str(files[0].parent),
@@ -131,10 +159,26 @@ def _by_fio(
         raise ValueError((done.stderr or done.stdout).strip()[-300:])
     if raw_dir is not None:
         (raw_dir / f"fio-{kind}-{time.monotonic_ns()}.json").write_text(done.stdout)
-    # fio may print a warning ahead of its JSON.
-    report: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
-    read = report["jobs"][0]["read"]
-    return int(read["io_bytes"]), int(read["runtime"]) * NS_PER_MS
+    return fio_answer(done.stdout)
+
+
+def fio_answer(text: str, direction: str = "read") -> tuple[int, int]:
+    """Bytes moved, and ns from the first submission to the last completion, of fio's JSON.
+
+    Raises:
+        ValueError: the text holds no JSON of fio's, or nothing was moved.
+
+    """
+    try:
+        # fio may print a warning ahead of its JSON, a transport one behind it.
+        report, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+        job: dict[str, Any] = report["jobs"][0][direction]
+        nbytes, runtime_ms = int(job["io_bytes"]), int(job["runtime"])
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"fio's JSON lacks {error}") from error
+    if not nbytes or not runtime_ms:
+        raise ValueError(f"fio moved {nbytes} bytes in {runtime_ms} ms")
+    return nbytes, runtime_ms * NS_PER_MS
 
 
 def _own_serial(files: list[Path], chunk_bytes: int) -> int:

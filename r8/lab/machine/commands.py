@@ -5,6 +5,10 @@ from __future__ import annotations
 import shlex
 import subprocess
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DEFAULT_TIMEOUT_S = 120.0
 # Enough of a command's own words to understand it, not enough to bury the message.
@@ -29,6 +33,11 @@ class CommandResult:
     def line(self) -> str:
         """The command as one would type it."""
         return shlex.join(self.argv)
+
+
+def typed(argv: Iterable[str], tail: str = "") -> str:
+    """One command as a dry run prints it: all are typed on the machine R8 runs on."""
+    return f"here$ {shlex.join(argv)} {tail}".rstrip()
 
 
 def run(argv: list[str], *, timeout_s: float = DEFAULT_TIMEOUT_S) -> CommandResult:

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from r8.lab.machine.commands import CommandResult
+    from r8.lab.machine.supervisor import Supervisor
     from r8.lab.site.file import Host, Site
 
 # LMCache writes `<key>.pt` to a local disk and `<key>.data` behind fs://; nothing else is KV.
 KV_SUFFIXES = (".pt", ".data")
 # A directory of 30 000 chunk files on an array that is still writing.
 LOOK_TIMEOUT_S = 300.0
+# Writes count as over when a directory has not changed for this long after a sync.
+QUIET_S = 2.0
+# What a file system itself needs beside the files.
+FILE_SYSTEM_FACTOR = 1.1
 
 
 def through(prefix: Sequence[str], words: Sequence[str]) -> list[str]:
@@ -85,6 +90,21 @@ class KvDirectory:
 
         """
         self._checked("make", f"the KV directory cannot be made on {self.host.name}")
+
+    def create(self, supervisor: Supervisor, name: str) -> int:
+        """Make it, noted for removal before; returns the token to undo it by.
+
+        Raises:
+            SiteError: as `make`; what was there before is not removed.
+
+        """
+        token = supervisor.on_exit(self.words("remove"), name)
+        try:
+            self.make()
+        except SiteError:
+            supervisor.forget(token)
+            raise
+        return token
 
     def state(self) -> tuple[int, int]:
         """Number of KV files and their bytes. SiteError when it cannot be looked at."""

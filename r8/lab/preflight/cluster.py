@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError, PatchError, SiteError
-from r8.lab.campaign.calibration import SWITCH_OFF, fio_words, require_room
-from r8.lab.instruments import probes as instruments
+from r8.lab.instruments.fio import SWITCH_OFF, fio_plan
+from r8.lab.instruments.probes import topology
 from r8.lab.machine import commands, remote
 from r8.lab.machine.hosts import engine_words, free_bytes, through
 from r8.lab.patching import patching
-from r8.lab.preflight.check import Check
-from r8.lab.preflight.plan import pool_bytes
+from r8.lab.preflight.requirement import Requirement
 from r8.lab.site.file import DROP_CACHES, fill
 from r8.lab.site.transfer import WorkPlan
 from r8.units import s_from_ns
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from r8.lab.machine.commands import CommandResult
     from r8.lab.site.file import Device, Host, Plan, Site
 
-# Room for what the file system itself needs beside the pool.
-POOL_HEADROOM = 1.1
 # Beyond this, lines of two hosts' logs cannot be told apart by their wall clocks.
 WALL_OFFSET_S = 1.0
 NETWORK = frozenset({"nfs", "nfs4"})
@@ -38,27 +35,23 @@ IDLE_BYTES_AS_MIB = 1024
 IDLE_BYTES = IDLE_BYTES_AS_MIB << 20
 
 
-def device_checks(site: Site, device: Device, plan: Plan) -> Iterator[Check]:
-    """The KV directory, its room, what it lies on, and the right to drop caches."""
-    pool = round(pool_bytes(site, plan, device.name) * POOL_HEADROOM)
-    yield from place_checks(site, device, pool, plan)
-
-
-def place_checks(site: Site, device: Device, pool: int, plan: Plan | WorkPlan) -> Iterator[Check]:
-    """A directory of a device that must take `pool` bytes, and what it lies on."""
+def device_checks(
+    site: Site, device: Device, pool: int, plan: Plan | WorkPlan
+) -> Iterator[Requirement]:
+    """The directory of a device that must take `pool` bytes, and what it lies on."""
     host = site.host(device.host)
     look = 'test -d "$1" && { test -w "$1" && echo writable || echo "not writable"; }'
     done = commands.run(through(host.exec_prefix, ["sh", "-c", look, "r8", device.kv_dir]))
     if not done.ok:
-        yield Check(
+        yield Requirement(
             name=f"device {device.name}",
             ok=False,
             saw=f"{device.kv_dir} is not a directory on {host.name}{_said(done)}",
-            next_step="mount it, or mend kv_dir of that device",
+            next_step="mount it, or correct kv_dir of that device",
         )
         return
     writable = done.output.strip() == "writable"
-    yield Check(
+    yield Requirement(
         name=f"device {device.name}",
         ok=writable,
         saw=f"{device.kv_dir} is {done.output.strip()}",
@@ -73,13 +66,13 @@ def place_checks(site: Site, device: Device, pool: int, plan: Plan | WorkPlan) -
 
 
 def _said(done: CommandResult) -> str:
-    """What a question's transport complained of; a plain no has no words."""
+    """What the transport of a command complained of; a plain no has no words."""
     return f" ({done.error})" if done.error else ""
 
 
-def _room(host: Host, device: Device, pool: int) -> Check:
+def _room(host: Host, device: Device, pool: int) -> Requirement:
     free = free_bytes(host, device.kv_dir)
-    return Check(
+    return Requirement(
         name=f"pool on {device.name}",
         ok=free >= pool,
         saw=f"{free} bytes free, the pool needs {pool}",
@@ -87,44 +80,46 @@ def _room(host: Host, device: Device, pool: int) -> Check:
     )
 
 
-def _fio(site: Site, plan: Plan | WorkPlan, device: str) -> Iterator[Check]:
+def _fio(site: Site, plan: Plan | WorkPlan, device: str) -> Iterator[Requirement]:
     """Whether fio is there and its files have room; nothing where the site switched it off.
 
     A checkpoint's ceiling is written by fio whatever the site says of reading, in files its cells
     have room for.
     """
     writes = isinstance(plan, WorkPlan) and plan.job == "checkpoint"
-    words = fio_words(site, plan, device)
-    if words is None and not writes:
+    planned = fio_plan(site, plan, device)
+    if planned is None and not writes:
         return
     name, host = f"fio on {device}", site.host(site.device(device).host)
     there = commands.run(through(host.exec_prefix, ["fio", "--version"]))
     if not there.ok:
         step = "install fio there" if writes else f"install fio there, or {SWITCH_OFF}"
-        yield Check(name=name, ok=False, saw=f"{there.line}: {there.error}", next_step=step)
+        yield Requirement(name=name, ok=False, saw=f"{there.line}: {there.error}", next_step=step)
         return
-    if writes or words is None:
-        yield Check(name=name, ok=True, saw=f"{there.output.strip()}; it writes the ceiling")
+    if writes or planned is None:
+        yield Requirement(name=name, ok=True, saw=f"{there.output.strip()}; it writes the ceiling")
         return
-    free = free_bytes(words.host, words.device.kv_dir)
+    free = free_bytes(planned.host, planned.device.kv_dir)
     try:
-        require_room(words, free)
+        planned.require_room(free)
     except SiteError as error:
-        yield Check(name=name, ok=False, saw=error.what, next_step=error.next_step)
+        yield Requirement(name=name, ok=False, saw=error.what, next_step=error.next_step)
         return
-    saw = f"{there.output.strip()}; {free} bytes free, its files need {words.needed_bytes}"
-    yield Check(name=name, ok=True, saw=f"{saw}; at most {words.device.fio.longest_s} s a block")
+    saw = f"{there.output.strip()}; {free} bytes free, its files need {planned.needed_bytes}"
+    yield Requirement(
+        name=name, ok=True, saw=f"{saw}; at most {planned.device.fio.longest_s} s a block"
+    )
 
 
-def _lies_on(host: Host, device: Device, plan: Plan | WorkPlan) -> Check:
+def _lies_on(host: Host, device: Device, plan: Plan | WorkPlan) -> Requirement:
     """Down to the members, as the certificate will ask for them."""
     name = f"topology of {device.name}"
     try:
         if host.exec_prefix:
             remote.install(host)
-        found = instruments.topology(Path(device.kv_dir), host)
+        found = topology(Path(device.kv_dir), host)
     except InstrumentError as error:
-        return Check(name=name, ok=False, saw=error.what, next_step=error.next_step)
+        return Requirement(name=name, ok=False, saw=error.what, next_step=error.next_step)
     block = str(found.get("device") or "")
     if not block and device.block_device is None:
         return _no_block_device(name, found, plan)
@@ -132,32 +127,32 @@ def _lies_on(host: Host, device: Device, plan: Plan | WorkPlan) -> Check:
     members = found.get("members") or []
     saw += f", members {', '.join(map(str, members))}" if members else ""
     ok = bool(block) and device.block_device in {None, block}
-    return Check(
+    return Requirement(
         name=name,
         ok=ok,
         saw=saw,
-        next_step="" if ok else f"mend block_device = {device.block_device!r} of {device.name}",
+        next_step="" if ok else f"correct block_device = {device.block_device!r} of {device.name}",
     )
 
 
-def _no_block_device(name: str, found: dict[str, Any], plan: Plan | WorkPlan) -> Check:
+def _no_block_device(name: str, found: dict[str, Any], plan: Plan | WorkPlan) -> Requirement:
     """Nothing here counts what is read; files of a network mount are loaded all the same."""
     saw = f"no block device: {found.get('fstype')} from {found.get('source')} at "
     saw += f"{found.get('mount')}"
     if isinstance(plan, WorkPlan) and found.get("fstype") in NETWORK:
         warning = "C1, C2, C4, C8, C9 and N1 will be unknown for it: its claims stay INVALID"
-        return Check(name=name, ok=True, saw=saw, warning=warning)
-    step = "mount a block device there, or mend kv_dir: bytes would have no witness"
-    return Check(name=name, ok=False, saw=saw, next_step=step)
+        return Requirement(name=name, ok=True, saw=saw, warning=warning)
+    step = "mount a block device there, or correct kv_dir: no counter would see the bytes"
+    return Requirement(name=name, ok=False, saw=saw, next_step=step)
 
 
-def _drop(host: Host) -> Check:
+def _drop(host: Host) -> Requirement:
     words = list(host.drop_caches or DROP_CACHES)
     uid = str(os.geteuid())
     if host.exec_prefix:
         uid = commands.run(through(host.exec_prefix, ["id", "-u"])).output.strip()
     allowed = uid == "0" or "sudo" in words or host.drop_caches is not None
-    return Check(
+    return Requirement(
         name="drop caches",
         ok=allowed,
         saw=f"{' '.join(words)} on {host.name} as uid {uid or '?'}",
@@ -167,7 +162,7 @@ def _drop(host: Host) -> Check:
     )
 
 
-def host_checks(site: Site) -> Iterator[Check]:
+def host_checks(site: Site) -> Iterator[Requirement]:
     """Hosts behind a prefix: whether they answer, and how far their clocks are from ours."""
     for host in site.hosts:
         if not host.exec_prefix:
@@ -175,37 +170,39 @@ def host_checks(site: Site) -> Iterator[Check]:
         try:
             offset = remote.clock_offset(host)
         except InstrumentError as error:
-            yield Check(
+            yield Requirement(
                 name=f"host {host.name}", ok=False, saw=error.what, next_step=error.next_step
             )
             continue
         wall_s, way_s = s_from_ns(offset.wall_ns), s_from_ns(offset.way_ns)
         late = abs(wall_s) > WALL_OFFSET_S
-        yield Check(
+        yield Requirement(
             name=f"host {host.name}",
             ok=True,
             saw=f"answers in {way_s:.4f} s; its wall clock is {wall_s:+.4f} s from ours",
-            warning="set both clocks by the same server: logs cannot be joined" if late else "",
+            warning="set both clocks by the same time server: their logs cannot be joined"
+            if late
+            else "",
         )
 
 
-def _accelerators(site: Site) -> Check:
-    """Whether somebody else uses the accelerators; looked at with the vendor's own tool."""
+def _accelerators(site: Site) -> Requirement:
+    """Whether somebody else uses the accelerators; looked at with the vendor's tool."""
     for tool, words in ACCELERATOR_TOOLS.items():
         done = commands.run(engine_words(site, list(words)))
         if done.ok:
             busy = [line.strip() for line in done.output.splitlines() if _used(line)]
-            return Check(
+            return Requirement(
                 name="accelerators",
                 ok=True,
-                saw=f"{tool}: {len(busy)} of them hold memory of somebody",
+                saw=f"{tool}: memory is in use on {len(busy)} of them",
                 warning="; ".join(busy[:8]) if busy else "",
             )
-    return Check(
+    return Requirement(
         name="accelerators",
         ok=True,
         saw="no rocm-smi and no nvidia-smi where the engine runs",
-        warning="nobody looked whether they are idle",
+        warning="whether they are idle is not known",
     )
 
 
@@ -219,16 +216,16 @@ def _used(line: str) -> bool:
     return used > (IDLE_BYTES if used > IDLE_BYTES_AS_MIB * 1024 else IDLE_BYTES_AS_MIB)
 
 
-def engine_checks(site: Site) -> Iterator[Check]:
+def engine_checks(site: Site) -> Iterator[Requirement]:
     """The engine's Python, its LMCache, its model and its accelerators."""
     words = fill(site.engine.python, site.vars, where="engine.python")
     code = "import sys; print(sys.version.split()[0])"
     done = commands.run(engine_words(site, [*words, "-c", code]))
-    yield Check(
+    yield Requirement(
         name="engine python",
         ok=done.ok,
         saw=done.output.strip() if done.ok else f"{done.line}: {done.error}",
-        next_step="" if done.ok else "mend engine.python and engine.exec_prefix",
+        next_step="" if done.ok else "correct engine.python and engine.exec_prefix",
     )
     if done.ok:
         yield _lmcache(engine_words(site, words))
@@ -237,37 +234,37 @@ def engine_checks(site: Site) -> Iterator[Check]:
     model = site.vars.get("model_dir")
     if model is not None:
         there = commands.run(engine_words(site, ["test", "-d", model]))
-        yield Check(
+        yield Requirement(
             name="model",
             ok=there.ok,
             saw=f"{model} {'is there' if there.ok else f'is not a directory{_said(there)}'}",
-            next_step="" if there.ok else "mend vars.model_dir",
+            next_step="" if there.ok else "correct vars.model_dir",
         )
 
 
-def _same_user(site: Site) -> Check:
+def _same_user(site: Site) -> Requirement:
     """Whether the probes may look at what the engine's user owns: its files and its counters."""
     host = site.host(site.engine.host)
     ours = commands.run(through(host.exec_prefix, ["id", "-u"])).output.strip()
     theirs = commands.run(engine_words(site, ["id", "-u"])).output.strip()
     warning = ""
     if not ours:
-        warning = "nobody looked whether they may see the engine's files and counters"
+        warning = "whether they may read the engine's files and counters is not known"
     elif ours not in {"0", theirs}:
-        warning = "residency and /proc/PID/io of another user are not told: C3 and C4 would be "
+        warning = "residency and /proc/PID/io of another user cannot be read: C3 and C4 would be "
         warning += "unknown; run R8 as root there, or the engine as this user"
     saw = f"probes run as uid {ours or '?'}, the engine as uid {theirs or '?'}"
-    return Check(name="probes' user", ok=True, saw=saw, warning=warning)
+    return Requirement(name="probes' user", ok=True, saw=saw, warning=warning)
 
 
-def _lmcache(python: list[str]) -> Check:
+def _lmcache(python: list[str]) -> Requirement:
     """Whether the patch series knows the LMCache this engine imports."""
     try:
         found = patching.status(patching.PatchTarget(command=tuple(python), env={}))
     except PatchError as error:
-        return Check(name="LMCache", ok=False, saw=error.what, next_step=error.next_step)
+        return Requirement(name="LMCache", ok=False, saw=error.what, next_step=error.next_step)
     ok = found.state in {"base", "patched"}
-    return Check(
+    return Requirement(
         name="LMCache",
         ok=ok,
         saw=f"{found.lmcache_version}: {found.what}",

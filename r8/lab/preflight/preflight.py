@@ -1,33 +1,31 @@
-"""What must be true before anything starts: every check says what it saw and what to type next."""
+"""What must be true before anything starts: every requirement says what it saw and what to type."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
-from r8.lab.machine.hosts import engine_is_remote
-from r8.lab.patching.series import read_series
-from r8.lab.preflight.check import Check
-from r8.lab.preflight.cluster import device_checks, engine_checks, host_checks
-from r8.lab.preflight.plan import plan_checks
-from r8.lab.preflight.transfer import memory_needed, work_checks
-from r8.lab.rehearsal import fallback as ladder
+from r8.lab.machine.hosts import FILE_SYSTEM_FACTOR
+from r8.lab.preflight.cluster import device_checks, host_checks
+from r8.lab.preflight.kv import KvScenario
+from r8.lab.preflight.requirement import Requirement
+from r8.lab.preflight.transfer import TransferScenario
+from r8.lab.rehearsal.device import available_memory_bytes
+from r8.lab.rehearsal.fallback import capabilities
+from r8.lab.site.plan import levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from r8.lab.site.file import LoadedSite, Plan, Site
+    from r8.lab.preflight.scenario import Scenario
+    from r8.lab.site.file import LoadedSite, Site
 
 # A run directory of R1 holds a few MB; a full disk in the middle costs a block.
 RUNS_FREE_BYTES = 500_000_000
-# A Unix socket's path takes 107 characters (sun_path in unix(7)); LMCache adds "/engine_", a UUID
-# and "_service_lookup_lmcache_rpc_port_0".
-SOCKET_DIR_CHARACTERS = 107 - len("/engine_") - 36 - len("_service_lookup_lmcache_rpc_port_0")
+SECONDS_PER_MINUTE = 60.0
 
 
 def scenario_of(site: Site, wanted: str) -> str:
@@ -39,44 +37,37 @@ def scenario_of(site: Site, wanted: str) -> str:
     return next((name for name in names if name.startswith(f"{wanted.lower()}-")), wanted)
 
 
-def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Check]:
+def scenario_on(loaded: LoadedSite, name: str) -> Scenario:
+    """A scenario that the site has."""
+    kind = TransferScenario if name in loaded.site.works else KvScenario
+    return kind(loaded=loaded, name=name)
+
+
+def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Requirement]:
     """Look at everything the scenario needs from this site; starts and changes nothing."""
     site = loaded.site
-    if scenario in site.works:
-        checks = [*work_checks(site, site.works[scenario]), _runs_root(site, runs_root)]
-        needed = 0 if site.rehearsal is None else memory_needed(site.rehearsal, site, scenario)
-        return checks + list(() if site.rehearsal is None else _rehearsal(needed))
-    if scenario not in site.scenarios:
+    if site.plan_of(scenario) is None:
         known = ", ".join((*site.scenarios, *site.works)) or "none"
-        return [
-            Check(
-                name="scenario",
-                ok=False,
-                saw=f"no [scenarios.{scenario}] in {loaded.path}",
-                next_step=f"add the table, or choose one of: {known}",
-            )
-        ]
-    plan = site.scenarios[scenario]
-    checks = [*_ports(site, plan), *_sockets(site, plan)]
-    checks += [*plan_checks(site, plan), _runs_root(site, runs_root)]
-    if site.rehearsal is not None:
-        checks += _versions(site.rehearsal.lmcache)
-        checks += _rehearsal(site.rehearsal.memory_bytes)
-    else:
-        checks += [*host_checks(site), *engine_checks(site)]
-        for name in dict.fromkeys(site.arms[arm].device for arm in plan.arms):
-            checks += device_checks(site, site.device(name), plan)
-    return checks
+        saw = f"no [scenarios.{scenario}] in {loaded.path}"
+        step = f"add the table, or choose one of: {known}"
+        return [Requirement(name="scenario", ok=False, saw=saw, next_step=step)]
+    found = scenario_on(loaded, scenario)
+    return [
+        *found.of_plan(),
+        _duration(found),
+        _runs_root(site, runs_root),
+        *(_cluster(found) if site.rehearsal is None else _rehearsal(found)),
+    ]
 
 
 def require_ready(loaded: LoadedSite, scenario: str, runs_root: Path) -> None:
-    """Stop before anything starts when a check failed.
+    """Stop before anything starts when a requirement is not met.
 
     Raises:
-        SiteError: naming the first failed check, and how many there are.
+        SiteError: naming the first one, and how many there are.
 
     """
-    failed = [check for check in preflight(loaded, scenario, runs_root) if not check.ok]
+    failed = [one for one in preflight(loaded, scenario, runs_root) if not one.ok]
     if failed:
         more = f" (and {len(failed) - 1} more: r8 preflight)" if len(failed) > 1 else ""
         raise SiteError(
@@ -86,48 +77,22 @@ def require_ready(loaded: LoadedSite, scenario: str, runs_root: Path) -> None:
         )
 
 
-def _ports(site: Site, plan: Plan) -> Iterator[Check]:
-    for name in plan.instances:
-        port = site.instance(name).port
-        if site.host(site.host_of(name)).exec_prefix:
-            continue  # another host's port: the start itself refuses one that is answered
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                yield Check(
-                    name=f"port {port}",
-                    ok=False,
-                    saw=f"in use or not allowed: {error.strerror}",
-                    next_step=f"stop what listens there (ss -ltnp 'sport = :{port}') or change "
-                    f"the port of instance {name}",
-                )
-            else:
-                yield Check(name=f"port {port}", ok=True, saw="free")
+def _duration(scenario: Scenario) -> Requirement:
+    """By the site's estimates; a shaped device is read for some seconds, inside them."""
+    plan, site, starts = scenario.plan, scenario.site, scenario.starts()
+    cells = sum(len(levels_of(plan, arm)) for arm in plan.arms)
+    minutes = plan.blocks * (starts * plan.start_estimate_s + cells * plan.cell_estimate_s)
+    minutes /= SECONDS_PER_MINUTE
+    saw = f"{plan.blocks} blocks of {cells} cells on {starts} starts: about {minutes:.0f} min by "
+    saw += "the site's estimates"
+    if site.rehearsal is None and scenario.calibrated:
+        devices = {site.device(scenario.arms[arm].device) for arm in plan.arms}
+        fio_s = plan.blocks * sum(one.fio.longest_s for one in devices if one.fio.read_bytes != 0)
+        saw += f", and at most {fio_s / SECONDS_PER_MINUTE:.0f} min of fio" if fio_s else ""
+    return Requirement(name="duration", ok=True, saw=saw)
 
 
-def _sockets(site: Site, plan: Plan) -> Iterator[Check]:
-    """Room for the names of LMCache's sockets, which an engine started here makes in TMPDIR.
-
-    Longer names leave the engine healthy without its KV tier.
-    """
-    elsewhere = all(engine_is_remote(site, site.host_of(name)) for name in plan.instances)
-    # A prefix hands no setting of this shell on: there the site's own counts alone.
-    place = site.engine.env.get("TMPDIR") or (None if elsewhere else tempfile.gettempdir())
-    if place is None:
-        return
-    ok = len(place) <= SOCKET_DIR_CHARACTERS
-    yield Check(
-        name="temporary directory",
-        ok=ok,
-        saw=f"{place}: {len(place)} characters, LMCache's socket names leave room for "
-        f"{SOCKET_DIR_CHARACTERS}",
-        next_step="" if ok else "start again with TMPDIR=/tmp, or set TMPDIR in [engine.env]",
-    )
-
-
-def _runs_root(site: Site, runs_root: Path) -> Check:
+def _runs_root(site: Site, runs_root: Path) -> Requirement:
     base = runs_root
     while not base.exists():
         base = base.parent
@@ -141,14 +106,14 @@ def _runs_root(site: Site, runs_root: Path) -> Check:
         and Path(device.kv_dir).is_dir()
     }
     if base.stat().st_dev in devices:
-        return Check(
+        return Requirement(
             name="run directory",
             ok=False,
             saw=f"{base} lies on a KV device: writing evidence would disturb what it measures",
             next_step="give another place with --runs-root",
         )
     ok = writable and free >= RUNS_FREE_BYTES
-    return Check(
+    return Requirement(
         name="run directory",
         ok=ok,
         saw=f"{base}: {free} bytes free, {'writable' if writable else 'not writable'}",
@@ -156,23 +121,23 @@ def _runs_root(site: Site, runs_root: Path) -> Check:
     )
 
 
-def _versions(wanted: tuple[str, ...]) -> Iterator[Check]:
-    """Whether the patch series knows each LMCache; asked before an environment is built."""
-    known = {one for entry in read_series().entries for one in entry.versions}
-    for version in wanted:
-        ok = version in known
-        yield Check(
-            name=f"LMCache {version}",
-            ok=ok,
-            saw="the patch series knows it" if ok else "no entry of patches/*/series.toml",
-            next_step="" if ok else f"name one of {', '.join(sorted(known))} in rehearsal.lmcache",
-        )
+def _cluster(scenario: Scenario) -> Iterator[Requirement]:
+    site = scenario.site
+    yield from host_checks(site)
+    yield from scenario.of_software()
+    for name, size in scenario.pools().items():
+        pool = round(size * FILE_SYSTEM_FACTOR)
+        yield from device_checks(site, site.device(name), pool, scenario.plan)
 
 
-def _rehearsal(needed: int) -> Iterator[Check]:
-    """What the rehearsal's ground needs; missing capabilities are steps down, not failures."""
-    available = _available_bytes()
-    yield Check(
+def _rehearsal(scenario: Scenario) -> Iterator[Requirement]:
+    """What a rehearsal needs; missing capabilities lower the fallback level and are no failure."""
+    rehearsal = scenario.site.rehearsal
+    if rehearsal is None:
+        return
+    yield from scenario.of_rehearsal(rehearsal)
+    needed, available = scenario.memory_bytes(rehearsal), available_memory_bytes()
+    yield Requirement(
         name="memory",
         ok=available >= needed,
         saw=f"{available} bytes available, the rehearsal needs {needed}",
@@ -181,12 +146,5 @@ def _rehearsal(needed: int) -> Iterator[Check]:
         else "close something, or lower rehearsal.memory_bytes "
         "together with VLLM_CPU_KVCACHE_SPACE and image_bytes",
     )
-    for capability in ladder.capabilities():
-        yield Check(name=capability.name, ok=True, saw=capability.saw)
-
-
-def _available_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    for capability in capabilities():
+        yield Requirement(name=capability.name, ok=True, saw=capability.saw)

@@ -1,138 +1,164 @@
-"""What a scenario without a KV engine needs: its devices, room for the files, and the tools."""
+"""Scenarios without a KV engine: devices, room for the files, tools, and the commands of a cell."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from r8.lab.instruments.probes import probes_argv
 from r8.lab.machine import commands
+from r8.lab.machine.commands import typed
 from r8.lab.machine.hosts import engine_words
-from r8.lab.preflight.check import Check
-from r8.lab.preflight.cluster import POOL_HEADROOM, place_checks
-from r8.lab.preflight.plan import SECONDS_PER_MINUTE
+from r8.lab.preflight.requirement import Requirement
+from r8.lab.preflight.scenario import Scenario
 from r8.lab.site.file import fill
 from r8.lab.site.plan import levels_of
-from r8.lab.transfer import checkpointing
-from r8.lab.transfer.engine_loading import engine_fault, is_engine
+from r8.lab.transfer.engine_loading import engine_fault, engines_at_once, is_engine
+from r8.lab.transfer.jobs import job_of
 from r8.lab.transfer.model_files import SUFFIX, model_directories
+from r8.lab.transfer.stage import transfer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from r8.lab.site.file import Site
+    from r8.lab.site.plan import Place
     from r8.lab.site.rehearsal import Rehearsal
     from r8.lab.site.transfer import WorkArm, WorkPlan
+    from r8.lab.testbed import Testbed
+    from r8.lab.transfer.stage import Job
 
 # A Python with torch in it.
 WORKER_BYTES = 400_000_000
 IMPORTS = "import torch, safetensors"
 
 
-def work_checks(site: Site, plan: WorkPlan) -> Iterator[Check]:
-    """Everything but the run directory, which is every scenario's."""
-    yield _duration(site, plan)
-    yield from _here(site, plan)
-    yield from _engines(site, plan)
-    if site.rehearsal is not None:
-        return  # the rehearsal builds its own devices and environment
-    yield _tools(site)
-    names = tuple(dict.fromkeys((*plan.arms, *plan.other_arms)))
-    for device in dict.fromkeys(plan.arm[name].device for name in names):
-        here = [name for name in names if plan.arm[name].device == device]
-        pool = max(pool_bytes(plan, name) for name in here)
-        yield from place_checks(site, site.device(device), round(pool * POOL_HEADROOM), plan)
-    for name in names:
-        if plan.arm[name].files_dir is not None:
-            yield _files(name, plan.arm[name], max(levels_of(plan, name)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferScenario(Scenario):
+    """A scenario of `[works.NAME]`."""
 
+    @property
+    def plan(self) -> WorkPlan:
+        """What this site gives the scenario to do."""
+        return self.site.works[self.name]
 
-def pool_bytes(plan: WorkPlan, name: str) -> int:
-    """Bytes one cell of an arm puts on its device; what the site names is there already."""
-    arm, workers = plan.arm[name], max(levels_of(plan, name))
-    if arm.files_dir is not None:
-        return 0
-    if plan.job != "checkpoint":
-        return workers * plan.worker_bytes
-    settings = plan.settings | arm.settings
-    earlier = workers * int(settings.get("tensor_bytes", checkpointing.TENSOR_BYTES))
-    snapshots = workers if arm.tool == checkpointing.FULL_EACH else 1
-    ceiling = int(settings.get("ceiling_bytes", checkpointing.CEILING_BYTES))
-    # What fio writes is removed before the ranks write.
-    return earlier + max(snapshots * plan.worker_bytes, ceiling // checkpointing.CEILING_READINGS)
+    @property
+    def arms(self) -> Mapping[str, WorkArm]:
+        """The scenario's own."""
+        return self.plan.arm
 
+    @property
+    def job(self) -> Job:
+        """What its cells do."""
+        return job_of(self.plan.job)
 
-def memory_needed(rehearsal: Rehearsal, site: Site, scenario: str) -> int:
-    """Bytes of memory a rehearsal takes: images of the devices, and what the workers load."""
-    plan = site.works[scenario]
-    images = sum(shape.image_bytes for shape in rehearsal.shapes_of(scenario))
-    # A loader holds its model and, as long as it reads, the pages it comes from.
-    loaded = 2 * max(plan.concurrency) * plan.worker_bytes
-    return images + loaded + max(plan.concurrency) * WORKER_BYTES
+    @property
+    def calibrated(self) -> bool:
+        """A job that writes measures what the device takes, inside its cells."""
+        return self.job.moves == "read"
 
+    @property
+    def _planned(self) -> tuple[str, ...]:
+        """Arms that the plan runs."""
+        return tuple(dict.fromkeys((*self.plan.arms, *self.plan.other_arms)))
 
-def _duration(site: Site, plan: WorkPlan) -> Check:
-    cells = sum(len(plan.levels.get(arm, plan.concurrency)) for arm in plan.arms)
-    seconds = plan.blocks * cells * (plan.start_estimate_s + plan.cell_estimate_s)
-    saw = f"{plan.blocks} blocks of {cells} cells: about {seconds / SECONDS_PER_MINUTE:.0f} min "
-    saw += "by the site's estimates"
-    # A job that writes takes its own ceiling, inside its cells.
-    if site.rehearsal is None and plan.job != "checkpoint":
-        devices = {site.device(plan.arm[arm].device) for arm in plan.arms}
-        fio_s = plan.blocks * sum(one.fio.longest_s for one in devices if one.fio.read_bytes != 0)
-        saw += f", and at most {fio_s / SECONDS_PER_MINUTE:.0f} min of fio" if fio_s else ""
-    return Check(name="duration", ok=True, saw=saw)
+    def starts(self) -> int:
+        """One a cell."""
+        return sum(len(levels_of(self.plan, arm)) for arm in self.plan.arms)
 
+    def pools(self) -> dict[str, int]:
+        """Bytes of the largest cell on each device; what the site names is there already."""
+        pools: dict[str, int] = {}
+        for name in self._planned:
+            arm = self.arms[name]
+            size = 0 if arm.files_dir else self.job.device_bytes(self.plan, name)
+            pools[arm.device] = max(size, pools.get(arm.device, 0))
+        return pools
 
-def _here(site: Site, plan: WorkPlan) -> Iterator[Check]:
-    """Workers, clocks and probes of a work run are this host's."""
-    for device in dict.fromkeys(arm.device for arm in plan.arm.values()):
-        host = site.host(site.device(device).host)
-        if host.exec_prefix:
-            yield Check(
-                name=f"host of {device}",
-                ok=False,
-                saw=f"{host.name} is behind a prefix",
-                next_step=f"start R8 on {host.name}, with a site file that names no prefix for it",
-            )
+    def memory_bytes(self, rehearsal: Rehearsal) -> int:
+        """Images of the devices, and what the workers load."""
+        images = sum(shape.image_bytes for shape in rehearsal.shapes_of(self.name))
+        workers = max(self.plan.concurrency)
+        # A loader holds its model and, as long as it reads, the pages it comes from.
+        return images + workers * (2 * self.plan.worker_bytes + WORKER_BYTES)
 
+    def of_plan(self) -> Iterator[Requirement]:
+        """Workers, clocks and probes are those of this host; engines can be given a model."""
+        for device in dict.fromkeys(arm.device for arm in self.arms.values()):
+            host = self.site.host(self.site.device(device).host)
+            if host.exec_prefix:
+                step = f"start R8 on {host.name}, with a site file that gives it no prefix"
+                saw = f"{host.name} is behind a prefix"
+                yield Requirement(name=f"host of {device}", ok=False, saw=saw, next_step=step)
+        for name, arm in self.arms.items():
+            if is_engine(arm):
+                yield self._engines(name, arm)
 
-def _engines(site: Site, plan: WorkPlan) -> Iterator[Check]:
-    """Arms that start the engine: whether its command can be given a model, and often enough."""
-    for name, arm in plan.arm.items():
-        if not is_engine(arm):
-            continue
-        at_once = 1 if plan.job == "switch" else max(levels_of(plan, name))
-        fault = engine_fault(site, at_once)
-        if fault is None and site.rehearsal is None and arm.files_dir is None:
+    def _engines(self, name: str, arm: WorkArm) -> Requirement:
+        """Whether the engine's command can be given a model, and often enough."""
+        at_once = engines_at_once(self.plan, name)
+        fault = engine_fault(self.site, at_once)
+        if fault is None and self.site.rehearsal is None and arm.files_dir is None:
             fault = "an engine loads real models only, and files_dir names none"
-        yield Check(
+        return Requirement(
             name=f"engines of {name}",
             ok=fault is None,
-            saw=fault or f"{at_once} at once of {len(site.instances)} instances",
-            next_step=""
-            if fault is None
-            else "mend [engine], [[instances]] or the arm's files_dir",
+            saw=fault or f"{at_once} at once of {len(self.site.instances)} instances",
+            next_step="correct [engine], [[instances]] or the arm's files_dir" if fault else "",
         )
 
+    def of_rehearsal(self, rehearsal: Rehearsal) -> Iterator[Requirement]:  # noqa: ARG002
+        """The rehearsal builds its own environment."""
+        yield from ()
 
-def _tools(site: Site) -> Check:
-    python = fill(site.engine.python, site.vars, where="engine.python")
-    done = commands.run(engine_words(site, [*python, "-c", IMPORTS]))
-    return Check(
-        name="loader",
-        ok=done.ok,
-        saw="torch and safetensors import" if done.ok else f"{IMPORTS}: {done.error}",
-        next_step="" if done.ok else "install both where engine.python runs",
-    )
+    def of_software(self) -> Iterator[Requirement]:
+        """The loader's libraries, and models where the site names them."""
+        python = fill(self.site.engine.python, self.site.vars, where="engine.python")
+        done = commands.run(engine_words(self.site, [*python, "-c", IMPORTS]))
+        yield Requirement(
+            name="loader",
+            ok=done.ok,
+            saw="torch and safetensors import" if done.ok else f"{IMPORTS}: {done.error}",
+            next_step="" if done.ok else "install both where engine.python runs",
+        )
+        for name in self._planned:
+            if self.arms[name].files_dir is not None:
+                yield self._models(name, Path(self.arms[name].files_dir or ""))
 
+    def _models(self, name: str, root: Path) -> Requirement:
+        found, workers = model_directories(root), max(levels_of(self.plan, name))
+        ok = len(found) >= workers
+        return Requirement(
+            name=f"models of {name}",
+            ok=ok,
+            saw=f"{len(found)} directories with {SUFFIX} files below {root}, {workers} workers",
+            next_step="" if ok else "give each worker a model directory of its own there, no links",
+        )
 
-def _files(name: str, arm: WorkArm, workers: int) -> Check:
-    root = Path(arm.files_dir or "")
-    found = model_directories(root)
-    ok = len(found) >= workers
-    return Check(
-        name=f"models of {name}",
-        ok=ok,
-        saw=f"{len(found)} directories with {SUFFIX} files below {root}, {workers} workers",
-        next_step="" if ok else "give each worker a model directory of its own there, no links",
-    )
+    def commands(
+        self,
+        testbed: Testbed,
+        ids: Mapping[Place, str],
+        block: Sequence[Place],  # noqa: ARG002 - no cell of a transfer depends on another
+        folder: Path,
+    ) -> Iterator[str]:
+        """Each cell: files, workers, probes, the job's phases."""
+        for place, run_id in ids.items():
+            transfer = transfer_of(testbed, self.name, place, run_id=run_id, seed=0)
+            arm, partial = transfer.arm, folder / f"{run_id}.partial"
+            made = arm.files_dir is None
+            said = self.job.files_said(transfer) if made else "as they are, a directory a worker"
+            yield ""
+            what = f"job {self.plan.job}, tool {arm.tool}"
+            yield f"# cell {place.name}: {place.concurrency} workers, {what}"
+            yield f"# files in {transfer.directory.path}: {said}"
+            if made:
+                yield typed(transfer.directory.words("make"))
+            for number, worker in enumerate(transfer.workers):
+                answers = str(partial / "raw" / f"worker-{worker}.jsonl")
+                argv = transfer.worker_argv(number, self.job.tool(arm), "--answers", answers)
+                yield typed(argv, "&")
+            yield typed(probes_argv(partial), "&")
+            yield from self.job.commands(transfer, partial)
+            if made:
+                yield typed(transfer.directory.words("remove"))

@@ -1,19 +1,18 @@
-"""Building the rehearsal's ground: engine environment, tiny model, shaped devices, calibration."""
+"""Building a rehearsal's testbed: engine environment, tiny model, shaped devices."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import SiteError
-from r8.lab.instruments import probes as instruments
+from r8.lab.instruments.probes import CHECKOUT, topology
 from r8.lab.machine import commands
-from r8.lab.rehearsal import stack as engine_stack
-from r8.lab.rehearsal.calibrate import Calibration, calibrate, measure_again
+from r8.lab.rehearsal import stack
+from r8.lab.rehearsal.calibrate import ShapedCalibrator
 from r8.lab.rehearsal.fallback import shaped_device
 from r8.lab.rehearsal.shape import Shape
 
@@ -23,41 +22,37 @@ if TYPE_CHECKING:
     from r8.lab.machine.supervisor import Supervisor
     from r8.lab.rehearsal.fallback import ShapedDevice
     from r8.lab.site.file import Plan, Site
+    from r8.lab.site.rehearsal import Rehearsal
     from r8.lab.site.rehearsal import Shape as SiteShape
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 # Beside nox's own environments, so that `git clean` and a newcomer find it in one place.
 STACK_DIR = CHECKOUT / ".nox" / "r8-stack"
 MODEL_TIMEOUT_S = 300.0
 CONNECTOR = "r8_cpu_connector.py"
-# A work arm whose workers start the engine itself.
+# The tool of an arm whose workers start the engine itself.
 ENGINE_TOOL = "engine"
 
 
 @contextlib.contextmanager
-def rehearsal_ground(
+def rehearsal_testbed(
     site: Site,
+    rehearsal: Rehearsal,
     scenario: str,
+    arms: Sequence[str],
     supervisor: Supervisor,
     work_dir: Path,
     say: Callable[[str], None],
-    arms: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """The fields of a Ground, ready to measure on; `arms` are those of a work scenario to be run.
+    """The fields of a Testbed, ready to measure on; `arms` are those that will be run.
 
     Raises:
         SiteError: the environment, the model or the devices could not be made.
 
     """
-    rehearsal = site.rehearsal
-    if rehearsal is None:
-        raise SiteError(
-            "no [rehearsal] table", where=site.name, next_step="use data/sites/rehearsal.toml"
-        )
-    needs = _needs(site, scenario, arms)
+    needs = _needs(site, rehearsal, scenario, arms)
     say("engine environment")
-    engine_stack.ensure(STACK_DIR, needs.lmcache)
-    python = engine_stack.stack_python(STACK_DIR)
+    stack.ensure(STACK_DIR, needs.lmcache)
+    python = stack.stack_python(STACK_DIR)
     model_dir = ""
     if needs.model is not None:
         say("tiny model")
@@ -65,17 +60,21 @@ def rehearsal_ground(
         if needs.plan is not None:
             _check_model(model, needs.plan, site.name)
         model_dir = str(model["path"])
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as built:
         shapes = rehearsal.shapes_of(scenario)
-        devices = _devices(shapes, supervisor, work_dir, stack, say)
+        devices = _devices(shapes, supervisor, work_dir, built, say)
         calibrators = {
-            shape.device: _calibrator(
-                devices[shape.device], needs.chunk_bytes, shape, work_dir, say
+            shape.device: ShapedCalibrator(
+                device=devices[shape.device],
+                chunk_bytes=needs.chunk_bytes,
+                target_ratio=_target_ratio(shape),
+                raw_dir=work_dir / "calibration" / shape.device,
+                say=say,
             )
             for shape in shapes
         }
         yield {
-            "rung": ", ".join(sorted({device.rung.name for device in devices.values()})),
+            "fallback_level": ", ".join(sorted({device.rung.name for device in devices.values()})),
             "note": "; ".join(f"{name}: {device.note}" for name, device in devices.items()),
             "kv_roots": {name: device.kv_dir for name, device in devices.items()},
             "block_names": {name: _block(device) for name, device in devices.items()},
@@ -89,7 +88,7 @@ def rehearsal_ground(
                 "connector_dir": str(_connector(work_dir)),
                 "shaped": "shaped",
             },
-            "overlays": {one: engine_stack.overlay(STACK_DIR, one) for one in needs.lmcache},
+            "overlays": {one: stack.overlay(STACK_DIR, one) for one in needs.lmcache},
             "calibrators": calibrators,
             "controls": {name: device.control for name, device in devices.items()},
         }
@@ -97,7 +96,7 @@ def rehearsal_ground(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Needs:
-    """What a scenario asks of the ground beyond its devices."""
+    """What a scenario needs of a rehearsal beyond its devices."""
 
     lmcache: list[str]
     model: dict[str, int] | None  # numbers of the tiny model; None: no engine is started
@@ -105,15 +104,14 @@ class _Needs:
     chunk_bytes: int  # size of the files a calibration reads
 
 
-def _needs(site: Site, scenario: str, arms: Sequence[str]) -> _Needs:
-    assert site.rehearsal is not None  # noqa: S101 - for the type checker; the caller looked
+def _needs(site: Site, rehearsal: Rehearsal, scenario: str, arms: Sequence[str]) -> _Needs:
     plan = site.scenarios.get(scenario)
     if plan is not None:
         every = [site.arms[name] for name in dict.fromkeys((*plan.arms, *plan.other_arms))]
         wanted = {arm.lmcache for arm in every}
         return _Needs(
-            lmcache=[one for one in site.rehearsal.lmcache if one in wanted],
-            model=site.rehearsal.model_of(scenario),
+            lmcache=[one for one in rehearsal.lmcache if one in wanted],
+            model=rehearsal.model_of(scenario),
             plan=plan,
             chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
         )
@@ -122,7 +120,7 @@ def _needs(site: Site, scenario: str, arms: Sequence[str]) -> _Needs:
     tools = {work.arm[name].tool for name in arms}
     return _Needs(
         lmcache=[],
-        model=site.rehearsal.model_of(scenario) if ENGINE_TOOL in tools else None,
+        model=rehearsal.model_of(scenario) if ENGINE_TOOL in tools else None,
         plan=None,
         chunk_bytes=work.file_bytes,
     )
@@ -173,7 +171,7 @@ def _devices(
     shapes: list[SiteShape],
     supervisor: Supervisor,
     work_dir: Path,
-    stack: contextlib.ExitStack,
+    built: contextlib.ExitStack,
     say: Callable[[str], None],
 ) -> dict[str, ShapedDevice]:
     devices = {}
@@ -186,7 +184,7 @@ def _devices(
             max_sectors_kib=wanted.max_sectors_kib,
         )
         say(f"shaped device {wanted.device}")
-        device = stack.enter_context(
+        device = built.enter_context(
             shaped_device(shape, supervisor, work_dir, wanted.device, wanted.image_bytes)
         )
         say(f"{wanted.device}: rung {device.rung.name}, {device.note}")
@@ -196,55 +194,11 @@ def _devices(
     return devices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrator:
-    """Calibrates one device: turns its shape at first, only reads it again before later blocks."""
-
-    device: ShapedDevice
-    chunk_bytes: int
-    target_ratio: float | None  # None: no serial bandwidth was published, nothing is turned
-    raw_dir: Path
-    say: Callable[[str], None]
-
-    def first(self) -> Calibration:
-        """Turn the latency until the published ratio is met, where there is one."""
-        against = "" if self.target_ratio is None else " against its published ratio"
-        self.say(f"calibrating {self.device.name}{against}")
-        # There already when a calibration failed and the next block tries again.
-        self.raw_dir.mkdir(parents=True, exist_ok=True)
-        return self._said(calibrate(self.device, self.chunk_bytes, self.target_ratio, self.raw_dir))
-
-    def again(self) -> Calibration:
-        """What the device gives now."""
-        self.say(f"what {self.device.name} gives before this block")
-        return self._said(measure_again(self.device, self.chunk_bytes, self.target_ratio))
-
-    def _said(self, found: Calibration) -> Calibration:
-        missed = "" if found.within is not False else "; MISSED: a busy machine, or a wrong shape"
-        self.say(f"{self.device.name}: ceiling : serial = {found.ratio:.2f}, {found.note}{missed}")
-        return found
-
-
-def _calibrator(
-    device: ShapedDevice,
-    chunk_bytes: int,
-    shape: SiteShape,
-    work_dir: Path,
-    say: Callable[[str], None],
-) -> Calibrator:
-    ratio = shape.ceiling_reference / shape.serial_reference if shape.serial_reference else None
-    return Calibrator(
-        device=device,
-        chunk_bytes=chunk_bytes,
-        target_ratio=ratio,
-        raw_dir=work_dir / "calibration" / device.name,
-        say=say,
-    )
+def _target_ratio(shape: SiteShape) -> float | None:
+    """Published ceiling over serial bandwidth, where a serial one was published."""
+    return shape.ceiling_reference / shape.serial_reference if shape.serial_reference else None
 
 
 def _block(device: ShapedDevice) -> str:
-    """The kernel name of the device; of the disk below it on the unshaped rung."""
-    if device.block_device is not None:
-        return device.block_device
-    found = instruments.topology(device.kv_dir)
-    return os.fspath(found.get("device") or "")
+    """The kernel name of the device; of the disk below it where nothing is shaped."""
+    return device.block_device or str(topology(device.kv_dir).get("device") or "")

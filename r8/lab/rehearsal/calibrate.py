@@ -1,8 +1,6 @@
-"""What the device itself gives, and turning its latency until the published ratio is met.
+"""What a shaped device gives, and tuning its latency until the published ratio is met.
 
-`ceiling` is the best the device gives: many large direct reads in flight. `serial` is exactly what
-LMCache's own base does: whole chunk files through the page cache, one after another. The shape is
-right when ceiling : serial is the published 5.23 : 0.98.
+The shape is right when ceiling : serial is the published 5.23 : 0.98.
 """
 
 from __future__ import annotations
@@ -11,25 +9,24 @@ import os
 import subprocess
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
-from r8.lab.instruments.readers import CEILING, SERIAL, Reading, read_files
+from r8.lab.instruments.readers import CEILING, SERIAL, Calibration, Reading, read_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from r8.lab.rehearsal.control import Control
     from r8.lab.rehearsal.fallback import ShapedDevice
-    from r8.lab.rehearsal.shape import Shape
 
 PUBLISHED_CEILING_GB_PER_S = 5.23
 PUBLISHED_SERIAL_GB_PER_S = 0.98
 PUBLISHED_RATIO = PUBLISHED_CEILING_GB_PER_S / PUBLISHED_SERIAL_GB_PER_S
 RATIO_TOLERANCE = 0.02
-# Turning goes on until this: a first reading that is barely inside leaves nothing for its noise.
+# Tuning goes on until this: a first reading that is barely inside leaves nothing for its noise.
 RATIO_AIM = 0.01
 MAX_STEPS = 3
 ATTEMPTS = 3
@@ -43,95 +40,81 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """The last readings, the shape they were taken on, and what they came to.
+class ShapedCalibrator:
+    """Measures one device of a rehearsal before every block; the first time it tunes the shape."""
 
-    `ratio` is ceiling over serial. `within` is None where nothing could be turned. `lesser` are
-    ceilings that came out lower: they are in the table, of which the best counts.
-    """
+    device: ShapedDevice
+    chunk_bytes: int
+    target_ratio: float | None  # None: no serial bandwidth was published, nothing is tuned
+    raw_dir: Path  # for fio's own JSON of the first time
+    say: Callable[[str], None]
 
-    ceiling: Reading
-    serial: Reading
-    shape: Shape | None
-    ratio: float
-    within: bool | None
-    note: str
-    lesser: tuple[Reading, ...] = ()
+    def measure(self, *, first: bool) -> Calibration:
+        """Both readings on files of one chunk each, which are gone afterwards.
 
-    def rows(self, device: str) -> list[dict[str, object]]:
-        """Rows of the calibration table."""
-        return [one.row(device) for one in (*self.lesser, self.ceiling, self.serial)]
+        A miss that stays after `ATTEMPTS` of tuning is returned as one (`within` False).
 
+        Raises:
+            SiteError: the device gave out no bytes, or the page cache could not be dropped.
 
-def calibrate(
-    device: ShapedDevice,
-    chunk_bytes: int,
-    target_ratio: float | None = PUBLISHED_RATIO,
-    raw_dir: Path | None = None,
-) -> Calibration:
-    """Measure, turn the latency, measure again; at most `MAX_STEPS` turns, under 40 seconds.
+        """
+        against = " against its published ratio" if first and self.target_ratio else ""
+        self.say(f"{'calibrating' if first else 'measuring'} {self.device.name}{against}")
+        # There already when a calibration failed and the next block tries again.
+        self.raw_dir.mkdir(parents=True, exist_ok=True)
+        with _chunk_files(self.device, self.chunk_bytes) as files:
+            few = files[: self._serial_files(len(files))]
 
-    What misses the ratio is measured anew, up to `ATTEMPTS` times, and a miss that stays is
-    returned as one (`within` False), not hidden.
-    Without a target nothing is turned: the device is measured as it was shaped.
-    The files it reads lie in the device's file system and are gone afterwards. `raw_dir` keeps
-    fio's own JSON.
+            def read(kind: str) -> Reading:
+                wanted = files if kind == CEILING else few
+                return _cold(
+                    self.device, kind, wanted, self.chunk_bytes, self.raw_dir if first else None
+                )
 
-    Raises:
-        SiteError: the device gave out no bytes, or the page cache could not be dropped.
-    """
-    with _chunk_files(device, chunk_bytes) as files:
-        ratio = target_ratio or PUBLISHED_RATIO
-        few = files[: _serial_files(device, chunk_bytes, ratio, len(files))]
+            found = self._found(read, first=first)
+        missed = "" if found.within is not False else "; MISSED: a busy machine, or a wrong shape"
+        self.say(f"{self.device.name}: ceiling : serial = {found.ratio:.2f}, {found.note}{missed}")
+        return found
 
-        def read(kind: str) -> Reading:
-            wanted = files if kind == CEILING else few
-            return _cold(device, kind, wanted, chunk_bytes, raw_dir)
-
-        if device.control is None or target_ratio is None:
-            return _measured(device, read, target_ratio)
+    def _found(self, read: Callable[[str], Reading], *, first: bool) -> Calibration:
+        control = self.device.control
+        if not first or control is None or self.target_ratio is None:
+            # Files of an unshaped device are read once: the second time its caches would answer.
+            times = 1 if control is None else CEILING_READINGS
+            ceilings = sorted(
+                (read(CEILING) for _ in range(times)), key=lambda one: one.bytes_per_s
+            )
+            return self._result(ceilings.pop(), read(SERIAL), tuple(ceilings))
         for _ in range(ATTEMPTS):
-            found = _turn(device.control, read, target_ratio)
+            found = self._result(*_tuned(control, read, self.target_ratio))
             if found.within:
                 break
         return found
 
+    def _result(
+        self, ceiling: Reading, serial: Reading, lesser: tuple[Reading, ...] = ()
+    ) -> Calibration:
+        within, note = None, "no ratio was published: measured only"
+        if self.device.control is None:
+            note = "unshaped: measured only"
+        elif self.target_ratio is not None:
+            within = _is_within(ceiling, serial, self.target_ratio, RATIO_TOLERANCE)
+            note = f"target {self.target_ratio:.3f}, tolerance {RATIO_TOLERANCE:.0%}"
+        return Calibration(ceiling=ceiling, serial=serial, within=within, note=note, lesser=lesser)
 
-def measure_again(
-    device: ShapedDevice, chunk_bytes: int, target_ratio: float | None = PUBLISHED_RATIO
-) -> Calibration:
-    """Both readings once more, nothing turned: what the device gives before a later block.
-
-    Raises:
-        SiteError: as `calibrate`.
-    """
-    with _chunk_files(device, chunk_bytes) as files:
-        ratio = target_ratio or PUBLISHED_RATIO
-        few = files[: _serial_files(device, chunk_bytes, ratio, len(files))]
-
-        def read(kind: str) -> Reading:
-            wanted = files if kind == CEILING else few
-            return _cold(device, kind, wanted, chunk_bytes, None)
-
-        return _measured(device, read, target_ratio)
-
-
-def _measured(
-    device: ShapedDevice, read: Callable[[str], Reading], target_ratio: float | None
-) -> Calibration:
-    """Both readings, nothing turned. Files of an unshaped device are read once: it has caches."""
-    control = device.control
-    times = 1 if control is None else CEILING_READINGS
-    *lesser, ceiling = sorted(
-        (read(CEILING) for _ in range(times)), key=lambda one: one.bytes_per_s
-    )
-    shape = None if control is None else control.shape()
-    found = _result(ceiling, read(SERIAL), shape, target_ratio)
-    return replace(found, lesser=tuple(lesser))
+    def _serial_files(self, at_most: int) -> int:
+        """Enough chunks for a serial reading of about `_SERIAL_S`."""
+        if self.device.shape is None:
+            return at_most
+        bandwidth = self.device.shape.read_bandwidth_bytes_per_s
+        wanted = bandwidth / (self.target_ratio or PUBLISHED_RATIO) * _SERIAL_S
+        return min(at_most, max(2, -(-int(wanted) // self.chunk_bytes)))
 
 
-def _turn(control: Control, read: Callable[[str], Reading], target_ratio: float) -> Calibration:
-    """One measured ceiling, and the latency turned until the serial reading fits it."""
+def _tuned(
+    control: Control, read: Callable[[str], Reading], target_ratio: float
+) -> tuple[Reading, Reading]:
+    """One measured ceiling, and the serial reading after the latency was tuned to fit it."""
     ceiling, serial = read(CEILING), read(SERIAL)
     # (latency, seconds a byte): for a serial reader the second is linear in the first.
     points = [(0.0, 1 / ceiling.bytes_per_s)]
@@ -141,12 +124,12 @@ def _turn(control: Control, read: Callable[[str], Reading], target_ratio: float)
         too_slow = ceiling.bytes_per_s / serial.bytes_per_s > target_ratio
         if _is_within(ceiling, serial, target_ratio, RATIO_AIM) or (too_slow and not latency_ns):
             break
-        turned = _next_latency(points[-2:], target_ratio / ceiling.bytes_per_s)
-        if turned == latency_ns:
+        wanted_ns = _next_latency(points[-2:], target_ratio / ceiling.bytes_per_s)
+        if wanted_ns == latency_ns:
             break  # as near as it gets on a noisy machine; whether that is near enough is said
-        control.set_shape(read_latency_ns=turned)
+        control.set_shape(read_latency_ns=wanted_ns)
         serial = read(SERIAL)
-    return _result(ceiling, serial, control.shape(), target_ratio)
+    return ceiling, serial
 
 
 def _next_latency(points: list[tuple[float, float]], target_s_per_byte: float) -> int:
@@ -156,34 +139,14 @@ def _next_latency(points: list[tuple[float, float]], target_s_per_byte: float) -
         raise SiteError(
             "the latency of the shaped device does not change its serial bandwidth",
             where="calibration",
-            next_step="give the shape a latency above 0, and look at shaped_fs.log",
+            next_step="give the shape a latency above 0, and read shaped_fs.log",
         )
     return max(0, round(x1 + (target_s_per_byte - y1) * (x1 - x0) / (y1 - y0)))
 
 
-def _is_within(
-    ceiling: Reading, serial: Reading, target_ratio: float, tolerance: float = RATIO_TOLERANCE
-) -> bool:
+def _is_within(ceiling: Reading, serial: Reading, target_ratio: float, tolerance: float) -> bool:
     ratio = ceiling.bytes_per_s / serial.bytes_per_s
     return abs(ratio / target_ratio - 1) <= tolerance
-
-
-def _result(
-    ceiling: Reading, serial: Reading, shape: Shape | None, target_ratio: float | None
-) -> Calibration:
-    within: bool | None = None
-    note = "unshaped: measured only" if shape is None else "no ratio was published: measured only"
-    if shape is not None and target_ratio is not None:
-        within = _is_within(ceiling, serial, target_ratio)
-        note = f"target {target_ratio:.3f}, tolerance {RATIO_TOLERANCE:.0%}"
-    return Calibration(
-        ceiling=ceiling,
-        serial=serial,
-        shape=shape,
-        ratio=ceiling.bytes_per_s / serial.bytes_per_s,
-        within=within,
-        note=note,
-    )
 
 
 def _cold(
@@ -196,17 +159,9 @@ def _cold(
         raise SiteError(
             f"dropping the page cache failed: {done.stderr.strip()}",
             where=" ".join(device.drop_command),
-            next_step="run as root, or let the ladder take the plain rung",
+            next_step="run that command by hand; it needs root, or to own the KV directory",
         )
     return read_files(kind, files, chunk_bytes, raw_dir)
-
-
-def _serial_files(device: ShapedDevice, chunk_bytes: int, ratio: float, at_most: int) -> int:
-    """Enough chunks for a serial reading of about `_SERIAL_S`."""
-    if device.shape is None:
-        return at_most
-    wanted = device.shape.read_bandwidth_bytes_per_s / ratio * _SERIAL_S
-    return min(at_most, max(2, -(-int(wanted) // chunk_bytes)))
 
 
 @contextmanager

@@ -15,18 +15,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
-from r8.lab.campaign.phases import QUIET_S
-from r8.lab.instruments import write_ceiling
+from r8.lab.instruments.fio import (
+    WRITE_CEILING_FILE,
+    write_bytes_per_s,
+    write_ceiling,
+    write_ceiling_argv,
+)
 from r8.lab.machine import commands
-from r8.lab.transfer.jobs import Job
-from r8.lab.transfer.stage import Files, act, drop, note, one_a_worker
-from r8.lab.transfer.worker_pool import OK, WorkerSpec
+from r8.lab.machine.commands import typed
+from r8.lab.machine.hosts import QUIET_S
+from r8.lab.site.plan import levels_of
+from r8.lab.transfer.stage import Files, Job, act, drop, drop_commands, order
+from r8.lab.transfer.worker_pool import OK
 from r8.units import BYTES_PER_MIB, NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from r8.lab.transfer.stage import WorkStage
+    from r8.lab.site.transfer import WorkPlan
+    from r8.lab.transfer.stage import Stage, Transfer
 
 TOOL = Path(__file__).with_name("tools") / "write_checkpoint.py"
 FULL_EACH, SHARDED = "full-each", "sharded"  # the layouts: tools of the arms
@@ -40,17 +47,17 @@ CEILING_BYTES = 8 << 30
 CEILING_READINGS = 2
 
 
-def rank_bytes(stage: WorkStage) -> int:
+def rank_bytes(transfer: Transfer) -> int:
     """What one rank saves: a whole snapshot, or its share of one; whole half-precision numbers."""
-    whole = stage.plan.worker_bytes
-    part = whole if stage.arm.tool == FULL_EACH else whole // len(stage.workers)
+    whole = transfer.plan.worker_bytes
+    part = whole if transfer.arm.tool == FULL_EACH else whole // len(transfer.workers)
     return part // 2 * 2
 
 
-def planned(stage: WorkStage) -> Files:
+def planned(transfer: Transfer) -> Files:
     """What the ranks will have written; nothing is made on the device before."""
-    tensor, part = _setting(stage, "tensor_bytes", TENSOR_BYTES), rank_bytes(stage)
-    count, each = len(stage.workers), files_of(part, tensor, stage.plan.shard_bytes)
+    tensor, part = int(transfer.settings.get("tensor_bytes", TENSOR_BYTES)), rank_bytes(transfer)
+    count, each = len(transfer.workers), files_of(part, tensor, transfer.plan.shard_bytes)
     return Files(files=count * each, total_bytes=count * part, made=False)
 
 
@@ -66,12 +73,7 @@ def files_of(part: int, tensor: int, shard: int) -> int:
     return files + bool(alone)
 
 
-def ranks(stage: WorkStage) -> list[WorkerSpec]:
-    """A process a rank, each with its device."""
-    return one_a_worker(stage, TOOL)
-
-
-def checkpoint(stage: WorkStage, files: Files, *, flushed: bool = True) -> None:
+def checkpoint(stage: Stage, files: Files, *, flushed: bool = True) -> None:
     """All phases of a cell. `flushed` False is for the test that must see it refused."""
     saved_before = _prepare(stage)
     _ceiling(stage, files)
@@ -88,16 +90,7 @@ def checkpoint(stage: WorkStage, files: Files, *, flushed: bool = True) -> None:
     _read_earlier(stage)
 
 
-def _phases(stage: WorkStage, files: Files) -> None:
-    checkpoint(stage, files)
-
-
-def _setting(stage: WorkStage, name: str, default: int) -> int:
-    found = stage.setting(name)
-    return default if found is None else int(found)
-
-
-def _prepare(stage: WorkStage) -> list[dict[str, Any]]:
+def _prepare(stage: Stage) -> list[dict[str, Any]]:
     """Weights in memory, hashed, and the earlier checkpoint; returns its rows."""
     rendezvous = stage.recording.raw("rendezvous")
     rendezvous.mkdir(exist_ok=True)
@@ -106,8 +99,8 @@ def _prepare(stage: WorkStage) -> list[dict[str, Any]]:
             "do": "prepare",
             "rank": rank,
             "bytes": rank_bytes(stage),
-            "tensor_bytes": _setting(stage, "tensor_bytes", TENSOR_BYTES),
-            "seed": stage.recording.run.seed,
+            "tensor_bytes": int(stage.settings.get("tensor_bytes", TENSOR_BYTES)),
+            "seed": stage.seed,
         }
         for rank, name in enumerate(stage.workers)
     }
@@ -115,37 +108,24 @@ def _prepare(stage: WorkStage) -> list[dict[str, Any]]:
     return _all_well(stage, "earlier", _saves(stage, EARLIER, flushed=True, tensors=1))
 
 
-def _all_well(
-    stage: WorkStage, phase: str, orders: dict[str, dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _all_well(stage: Stage, phase: str, orders: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """An order before anything is measured: without it there is nothing to measure."""
-    stage.say(f"{phase}: {len(orders)} ranks")
-    rows = _order(stage, phase, orders)
+    stage.testbed.say(f"{phase}: {len(orders)} ranks")
+    rows = order(stage, phase, orders)
     bad = next((row for row in rows if row["outcome"] != OK), None)
     if bad is not None:
         raise InstrumentError(
             f"rank {bad['worker']} {bad['outcome']} in phase {phase}: {bad.get('error')}",
             where=stage.directory.path,
-            next_step="see raw/worker-*.log; has the device room for two checkpoints?",
+            next_step="read raw/worker-*.log; the device needs room for two checkpoints",
         )
-    return rows
-
-
-def _order(stage: WorkStage, phase: str, orders: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    if stage.pool is None:
-        raise InstrumentError(
-            "no ranks", where=stage.recording.run.run_id, next_step="start them first"
-        )
-    rows = stage.pool.order(phase, orders, stage.plan.timeout_s)
-    for row in rows:
-        note(stage, row)
     return rows
 
 
 def _saves(
-    stage: WorkStage, name: str, *, flushed: bool, tensors: int | None = None
+    stage: Stage, name: str, *, flushed: bool, tensors: int | None = None
 ) -> dict[str, dict[str, Any]]:
-    pids = {} if stage.pool is None else {one.name: one.facts["pid"] for one in stage.pool.workers}
+    pids = {one.name: one.facts["pid"] for one in stage.pool.workers}
     peers = {str(rank): pids.get(one) for rank, one in enumerate(stage.workers)}
     return {
         one: {
@@ -163,7 +143,7 @@ def _saves(
     }
 
 
-def _reads(stage: WorkStage, name: str) -> dict[str, dict[str, Any]]:
+def _reads(stage: Stage, name: str) -> dict[str, dict[str, Any]]:
     return {
         one: {
             "do": "read",
@@ -175,21 +155,23 @@ def _reads(stage: WorkStage, name: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _ceiling(stage: WorkStage, files: Files) -> None:
-    stage.say("what the device takes by itself")
-    nbytes = _setting(stage, "ceiling_bytes", CEILING_BYTES) // CEILING_READINGS
+def _ceiling(stage: Stage, files: Files) -> None:
+    stage.testbed.say("what the device takes by itself")
+    nbytes = int(stage.settings.get("ceiling_bytes", CEILING_BYTES)) // CEILING_READINGS
     speeds = []
     for _ in range(CEILING_READINGS):
-        row = write_ceiling.measure(stage.path, stage.arm.device, nbytes)
+        row = write_ceiling(stage.path, stage.arm.device, nbytes)
         stage.recording.event("write_ceiling", **row)
-        speeds.append(write_ceiling.bytes_per_s(row))
+        speeds.append(write_bytes_per_s(row))
     speed = max(speeds)
-    stage.say(f"fio writes {speed / 1e6:.1f} MB/s: {files.total_bytes / speed:.2f} s predicted")
+    stage.testbed.say(
+        f"fio writes {speed / 1e6:.1f} MB/s: {files.total_bytes / speed:.2f} s predicted"
+    )
     # What the file system still does about that file is over before the window.
     time.sleep(QUIET_S)
 
 
-def _write_caches(stage: WorkStage) -> None:
+def _write_caches(stage: Stage) -> None:
     """Whether the device, or one below it, holds writes back until it is told to flush."""
     top = Path("/sys/block") / stage.recording.run.kv_device
     names = [top.name, *(path.name for path in (top / "slaves").glob("*"))]
@@ -200,23 +182,25 @@ def _write_caches(stage: WorkStage) -> None:
     stage.recording.event("write_cache", modes=modes)
 
 
-def _discard(stage: WorkStage) -> None:
+def _discard(stage: Stage) -> None:
     """Take away what was not committed; on a device that is gone, it keeps a name of its own."""
     partial = stage.path / f"{MEASURED}{PARTIAL}"
     done = commands.run(["rm", "-rf", str(partial)])
     stage.recording.event("discarded", partial=partial.name, rc=done.returncode, error=done.error)
 
 
-def _say_outcome(stage: WorkStage, rows: Sequence[dict[str, Any]], *, done: bool) -> None:
+def _say_outcome(stage: Stage, rows: Sequence[dict[str, Any]], *, done: bool) -> None:
     if done:
         begun = min(row["begin_ns"] for row in rows)
-        stage.say(f"saved in {(max(row['end_ns'] for row in rows) - begun) / NS_PER_S:.2f} s")
+        stage.testbed.say(
+            f"saved in {(max(row['end_ns'] for row in rows) - begun) / NS_PER_S:.2f} s"
+        )
         return
     bad = next(row for row in rows if row["outcome"] != OK)
-    stage.say(f"NOT SAVED: {bad['worker']} {bad['outcome']}: {bad.get('error')}")
+    stage.testbed.say(f"NOT SAVED: {bad['worker']} {bad['outcome']}: {bad.get('error')}")
 
 
-def _record_what_lies_there(stage: WorkStage, files: Files, rows: Sequence[dict[str, Any]]) -> None:
+def _record_what_lies_there(stage: Stage, files: Files, rows: Sequence[dict[str, Any]]) -> None:
     """Names and bytes in the directory, and whether the device is quiet; nothing is flushed."""
     before = _state(stage)
     time.sleep(QUIET_S)
@@ -240,24 +224,58 @@ def _record_what_lies_there(stage: WorkStage, files: Files, rows: Sequence[dict[
         stage.recording.event("checkpoints", names=names, error=None)
 
 
-def _state(stage: WorkStage) -> tuple[int, int]:
+def _state(stage: Stage) -> tuple[int, int]:
     """Files and bytes; none where the file system does not answer any more."""
     done = commands.run(stage.directory.words("look"))
     sizes = [int(line) for line in done.output.split()]
     return len(sizes), sum(sizes)
 
 
-def _read_earlier(stage: WorkStage) -> None:
+def _read_earlier(stage: Stage) -> None:
     """The earlier checkpoint, part by part, by whoever of the ranks is still there."""
-    alive = (
-        []
-        if stage.pool is None
-        else [one.name for one in stage.pool.workers if one.process.poll() is None]
-    )
+    alive = [one.name for one in stage.pool.workers if one.process.poll() is None]
     left = list(_reads(stage, EARLIER).values())
     while left and alive:
         batch, left = left[: len(alive)], left[len(alive) :]
-        _order(stage, "readback_earlier", dict(zip(alive, batch, strict=False)))
+        order(stage, "readback_earlier", dict(zip(alive, batch, strict=False)))
 
 
-JOB = Job(moves="write", make=planned, specs=ranks, phases=_phases)
+def device_bytes(plan: WorkPlan, name: str) -> int:
+    """Bytes one cell of an arm puts on its device."""
+    arm, workers = plan.arm[name], max(levels_of(plan, name))
+    settings = plan.settings | arm.settings
+    earlier = workers * int(settings.get("tensor_bytes", TENSOR_BYTES))
+    snapshots = workers if arm.tool == FULL_EACH else 1
+    ceiling = int(settings.get("ceiling_bytes", CEILING_BYTES))
+    # What fio writes is removed before the ranks write.
+    return earlier + max(snapshots * plan.worker_bytes, ceiling // CEILING_READINGS)
+
+
+def _files_said(transfer: Transfer) -> str:
+    whose = "of every rank" if transfer.arm.tool == FULL_EACH else "of all ranks together"
+    return f"written by the ranks, a snapshot of {transfer.plan.worker_bytes} bytes {whose}"
+
+
+def _commands(transfer: Transfer, partial: Path) -> Iterator[str]:
+    yield "# each rank makes its weights and saves one tensor of them: the earlier checkpoint"
+    nbytes = int(transfer.settings.get("ceiling_bytes", CEILING_BYTES)) // CEILING_READINGS
+    yield typed(
+        write_ceiling_argv(transfer.path / WRITE_CEILING_FILE, nbytes),
+        f"# {CEILING_READINGS} times, its file removed each time",
+    )
+    yield "# the ranks save, flush and commit at one instant: no sync of ours before the drop"
+    yield typed(transfer.directory.words("look"), "twice, nothing flushed")
+    yield from drop_commands(transfer, partial)
+    yield "# each rank reads back what it saved, and the earlier checkpoint is read again"
+
+
+JOB = Job(
+    name="checkpoint",
+    moves="write",
+    tool=lambda _arm: TOOL,
+    make=planned,
+    phases=checkpoint,
+    device_bytes=device_bytes,
+    files_said=_files_said,
+    commands=_commands,
+)

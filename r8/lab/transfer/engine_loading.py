@@ -1,4 +1,4 @@
-"""The engine as a loader: what a worker of `work_tools/load_engine.py` is told, and its models.
+"""The engine as a loader: what a worker of `tools/load_engine.py` is told, and its models.
 
 An arm with tool `engine` starts the site's own engine command, without a KV tier, on a model
 directory of the medium. A loader has an instance of the site for itself (port, accelerator by the
@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from r8.errors import SiteError
 from r8.lab.machine import commands
+from r8.lab.machine.commands import typed
 from r8.lab.rehearsal.build import ENGINE_TOOL, MODEL_TIMEOUT_S, model_argv
 from r8.lab.rehearsal.device import available_memory_bytes
 from r8.lab.site.file import fill, fill_one
+from r8.lab.site.plan import levels_of
 from r8.lab.transfer.stage import act
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from r8.lab.campaign.testbed import Testbed
     from r8.lab.site.file import Instance, Site
-    from r8.lab.site.transfer import WorkArm
-    from r8.lab.transfer.stage import WorkStage
+    from r8.lab.site.transfer import WorkArm, WorkPlan
+    from r8.lab.transfer.stage import Stage, Transfer
 
 TOOL = Path(__file__).with_name("tools") / "load_engine.py"
 MODEL_WORD = "{model_dir}"
@@ -38,18 +39,26 @@ def is_engine(arm: WorkArm) -> bool:
     return arm.tool == ENGINE_TOOL
 
 
-def require_engines(stage: WorkStage, count: int) -> None:
-    """Stop before anything is made when so many engines cannot run here at once.
+def engines_at_once(plan: WorkPlan, name: str, workers: int | None = None) -> int:
+    """How many engines of an arm run at the same time; those of a switching run take turns."""
+    if plan.job == "switch":
+        return 1
+    return max(levels_of(plan, name)) if workers is None else workers
+
+
+def require_engines(transfer: Transfer) -> None:
+    """Stop before anything is made when the cell's engines cannot run here at once.
 
     Raises:
         SiteError: too few instances, too little memory, or a command that names no model.
 
     """
-    site, where = stage.testbed.site, f"works.{stage.recording.run.scenario}.arm.{stage.place.arm}"
+    site, where = transfer.testbed.site, transfer.where
+    count = engines_at_once(transfer.plan, transfer.place.arm, transfer.place.concurrency)
     what = engine_fault(site, count)
     if what is not None:
-        raise SiteError(what, where=where, next_step="mend [engine] and [[instances]]")
-    each = int(stage.setting("engine_memory_bytes") or ENGINE_BYTES)
+        raise SiteError(what, where=where, next_step="correct [engine] and [[instances]]")
+    each = int(transfer.settings.get("engine_memory_bytes", ENGINE_BYTES))
     available = available_memory_bytes()
     if available < count * each:
         raise SiteError(
@@ -68,36 +77,34 @@ def engine_fault(site: Site, count: int) -> str | None:
     return None
 
 
-def make_models(stage: WorkStage, directories: Mapping[str, Path]) -> None:
+def make_models(transfer: Transfer, directories: Mapping[str, Path]) -> None:
     """A small real model a worker, weights of its own each, in shards of the plan's size.
 
     Raises:
         SiteError: no [rehearsal] table to say which, or it could not be made.
 
     """
-    site, run = stage.testbed.site, stage.recording.run
-    if site.rehearsal is None:
+    testbed = transfer.testbed
+    if testbed.site.rehearsal is None:
         raise SiteError(
             "an engine loads real models only, and none is named",
-            where=f"works.{run.scenario}.arm.{stage.place.arm}",
+            where=transfer.where,
             next_step="give files_dir: a directory of model directories on that device",
         )
-    numbers = site.rehearsal.model_of(run.scenario)
+    numbers = testbed.site.rehearsal.model_of(transfer.scenario)
     for place, directory in enumerate(directories.values()):
-        stage.say(f"making the model of {directory.name}")
-        own = numbers | {"seed": run.seed + place, "shard_bytes": stage.plan.shard_bytes}
-        done = commands.run(
-            model_argv(stage.testbed.python(), directory, own), timeout_s=MODEL_TIMEOUT_S
-        )
+        testbed.say(f"making the model of {directory.name}")
+        own = numbers | {"seed": transfer.seed + place, "shard_bytes": transfer.plan.shard_bytes}
+        done = commands.run(model_argv(testbed.python(), directory, own), timeout_s=MODEL_TIMEOUT_S)
         if not done.ok:
             raise SiteError(
                 f"the model could not be made: {done.error}",
                 where=str(directory),
-                next_step="mend [rehearsal.models], or give the device a larger image_bytes",
+                next_step="correct [rehearsal.models], or give the device a larger image_bytes",
             )
 
 
-def rewarm(stage: WorkStage) -> None:
+def rewarm(stage: Stage) -> None:
     """Start an engine on a small model from elsewhere, so that its libraries are in memory again.
 
     A cluster has no such model: there the first start reads the libraries, from their own device.
@@ -108,7 +115,7 @@ def rewarm(stage: WorkStage) -> None:
         act(stage, "rewarm", {name: order(stage, name, Path(small), "rewarm", instance)})
 
 
-def loads(stage: WorkStage, models: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
+def loads(stage: Stage, models: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
     """Every worker its engine, all let go at one instant, and kept."""
     pairs = zip(models.items(), stage.testbed.site.instances, strict=False)
     return {
@@ -118,7 +125,7 @@ def loads(stage: WorkStage, models: Mapping[str, Path]) -> dict[str, dict[str, A
 
 
 def switches(
-    stage: WorkStage, models: Mapping[str, Path], planned: Mapping[str, Mapping[str, int]]
+    stage: Stage, models: Mapping[str, Path], planned: Mapping[str, Mapping[str, int]]
 ) -> dict[str, dict[str, Any]]:
     """One engine after another on one instance, each until the next one's instant."""
     turns = stage.recording.raw("turns")
@@ -131,7 +138,7 @@ def switches(
     }
 
 
-def warm(stage: WorkStage, models: Mapping[str, Path]) -> None:
+def warm(stage: Stage, models: Mapping[str, Path]) -> None:
     """The model that was loaded last, again: where memory does not hold all, it is what stayed."""
     name, path = list(models.items())[-1]
     instance = stage.testbed.site.instances[0]
@@ -139,11 +146,11 @@ def warm(stage: WorkStage, models: Mapping[str, Path]) -> None:
 
 
 def order(
-    stage: WorkStage, worker: str, path: Path, phase: str, instance: Instance, **more: Any
+    stage: Stage, worker: str, path: Path, phase: str, instance: Instance, **more: Any
 ) -> dict[str, Any]:
     """What one worker is told to start, and where its log goes; `more` goes along as it is."""
     engine = stage.testbed.site.engine
-    env, argv = start_words(stage.testbed, stage.arm, path, instance)
+    env, argv = start_words(stage, path, instance)
     return {
         "do": "start",
         "path": str(path),
@@ -164,14 +171,28 @@ def log_name(worker: str, phase: str) -> str:
 
 
 def start_words(
-    testbed: Testbed, arm: WorkArm, path: Path, instance: Instance
+    transfer: Transfer, path: Path, instance: Instance
 ) -> tuple[dict[str, str], list[str]]:
     """What is added to an engine's environment, and its command, for one model on one instance."""
-    engine = testbed.site.engine
+    testbed, engine = transfer.testbed, transfer.testbed.site.engine
     own = {"port": str(instance.port), "instance": instance.name, "kv_dir": ""}
-    names = testbed.names(arm) | instance.vars | own | {"model_dir": str(path)}
-    env = engine.env | arm.env | instance.env
+    names = testbed.names(transfer.arm.device) | instance.vars | own | {"model_dir": str(path)}
+    env = engine.env | transfer.arm.env | instance.env
     filled = {key: fill_one(word, names, where=f"env {key}") for key, word in env.items()}
     # No KV tier: what is read is the model.
     env = {key: word for key, word in filled.items() if not key.startswith("LMCACHE_")}
     return env, fill(engine.command, names, where="engine.command")
+
+
+def start_commands(transfer: Transfer, how: str) -> Iterator[str]:
+    """What the workers start, as a dry run prints it."""
+    yield f"# each worker starts the engine on its model, {how}"
+    switched, instances = transfer.plan.job == "switch", transfer.testbed.site.instances
+    for number, worker in enumerate(transfer.workers):
+        name = f"MODEL_{number}" if transfer.arm.files_dir else f"model-{worker}"
+        one = instances[0 if switched else min(number, len(instances) - 1)]
+        env, argv = start_words(transfer, transfer.path / name, one)
+        settings = [f"{key}={value}" for key, value in sorted(env.items())]
+        yield typed(["env", *settings, *argv] if settings else argv, "&")
+        if switched:
+            yield "# until the next switch; then SIGTERM to it and all it started"

@@ -1,29 +1,17 @@
-"""The kinds of work there are, and what each brings to the seam of `r8.lab.transfer.campaign`."""
+"""Every job there is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from r8.lab.transfer import checkpointing, loading, switching
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from r8.lab.transfer.stage import Job
 
-    from r8.lab.transfer.stage import Files, WorkStage
-    from r8.lab.transfer.worker_pool import WorkerSpec
+JOBS: tuple[Job, ...] = (loading.JOB, switching.JOB, checkpointing.JOB)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One kind of work.
-
-    `moves` is what its measured window does to the device, "read" or "write". `make` puts the files
-    on the device that must be there before the workers start (none: a write run). `specs` are the
-    workers, in the order of `stage.workers`. `phases` is everything between the start of the probes
-    and their end: it must leave the events `durable`, `drop_begin`, `drop_end`, `measure_begin` and
-    `measure_end`, in the order the job's rules ask for.
-    """
-
-    moves: str
-    make: Callable[[WorkStage], Files]
-    specs: Callable[[WorkStage], list[WorkerSpec]]
-    phases: Callable[[WorkStage, Files], None]
+def job_of(name: str) -> Job:
+    """The job of that name in the site file."""
+    return next(job for job in JOBS if job.name == name)

@@ -11,74 +11,83 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from r8.lab.machine.commands import typed
+from r8.lab.site.plan import levels_of
 from r8.lab.transfer import engine_loading, model_files
-from r8.lab.transfer.jobs import Job
-from r8.lab.transfer.stage import Files, act, drop, look, make_durable, one_a_worker
+from r8.lab.transfer.engine_loading import is_engine
+from r8.lab.transfer.stage import (
+    Files,
+    Job,
+    act,
+    drop,
+    drop_commands,
+    look,
+    look_command,
+    make_durable,
+)
 
 if TYPE_CHECKING:
-    from r8.lab.transfer.stage import WorkStage
-    from r8.lab.transfer.worker_pool import WorkerSpec
+    from collections.abc import Iterable, Iterator
+
+    from r8.lab.site.transfer import WorkArm, WorkPlan
+    from r8.lab.transfer.stage import Stage, Transfer
 
 # Enough to run every line of the loader once.
 REWARM_BYTES = 1_000_000
 TOOL = Path(__file__).with_name("tools") / "load_safetensors.py"
 
 
-def models_of(stage: WorkStage) -> dict[str, Path]:
+def tool_of(arm: WorkArm) -> Path:
+    """The program of an arm's workers."""
+    return engine_loading.TOOL if is_engine(arm) else TOOL
+
+
+def models_of(transfer: Transfer) -> dict[str, Path]:
     """The model directory of each worker."""
-    if stage.arm.files_dir is None:
-        return {name: stage.path / f"model-{name}" for name in stage.workers}
-    found = model_files.found_models(stage.path, len(stage.workers))
-    return dict(zip(stage.workers, found, strict=True))
+    if transfer.arm.files_dir is None:
+        return {name: transfer.path / f"model-{name}" for name in transfer.workers}
+    found = model_files.found_models(transfer.path, len(transfer.workers))
+    return dict(zip(transfer.workers, found, strict=True))
 
 
-def make_models(stage: WorkStage) -> Files:
+def make_models(transfer: Transfer) -> Files:
     """A model for each worker, made on the spot unless the site names a directory of them."""
-    plan, made, models = stage.plan, stage.arm.files_dir is None, models_of(stage)
-    if engine_loading.is_engine(stage.arm):
-        # Engines of a switching run follow one another.
-        engine_loading.require_engines(stage, 1 if plan.job == "switch" else len(models))
+    plan, made, models = transfer.plan, transfer.arm.files_dir is None, models_of(transfer)
+    if is_engine(transfer.arm):
+        engine_loading.require_engines(transfer)
         if made:
-            engine_loading.make_models(stage, models)
+            engine_loading.make_models(transfer, models)
     elif made:
-        stage.say(f"making {len(models)} models of {plan.worker_bytes} bytes")
+        transfer.testbed.say(f"making {len(models)} models of {plan.worker_bytes} bytes")
         for directory in models.values():
-            model_files.make_model(
-                directory, plan.worker_bytes, plan.shard_bytes, stage.recording.run.seed
-            )
+            model_files.make_model(directory, plan.worker_bytes, plan.shard_bytes, transfer.seed)
     directories = list(models.values())
     if made:
         files, size = model_files.size_of(directories)
         return Files(files=files, total_bytes=size, made=True)
     # A directory of the site may hold more models than workers, and more in each than weights.
     files, size = model_files.weights_of(directories)
-    around = model_files.size_of([stage.path])
+    around = model_files.size_of([transfer.path])
     return Files(files=files, total_bytes=size, made=False, around=around)
 
 
-def loaders(stage: WorkStage) -> list[WorkerSpec]:
-    """A process a worker, each with its device."""
-    tool = engine_loading.TOOL if engine_loading.is_engine(stage.arm) else TOOL
-    return one_a_worker(stage, tool)
-
-
-def rewarm(stage: WorkStage) -> None:
+def rewarm(stage: Stage) -> None:
     """Load a small model from elsewhere: a drop takes the libraries' pages away as well."""
-    if engine_loading.is_engine(stage.arm):
+    if is_engine(stage.arm):
         engine_loading.rewarm(stage)
         return
     small = stage.testbed.work_dir / "rewarm"
     if not small.is_dir():
-        model_files.make_model(small, REWARM_BYTES, REWARM_BYTES, stage.recording.run.seed)
+        model_files.make_model(small, REWARM_BYTES, REWARM_BYTES, stage.seed)
     act(stage, "rewarm", {name: {"path": str(small)} for name in stage.workers})
 
 
-def _phases(stage: WorkStage, files: Files) -> None:
+def _phases(stage: Stage, files: Files) -> None:
     make_durable(stage, files)
     drop(stage)
     rewarm(stage)
     models = models_of(stage)
-    if engine_loading.is_engine(stage.arm):
+    if is_engine(stage.arm):
         act(stage, "measure", engine_loading.loads(stage, models))
         look(stage, "after_measure")
         act(stage, "release", {name: {"do": "stop"} for name in models})
@@ -90,4 +99,45 @@ def _phases(stage: WorkStage, files: Files) -> None:
     act(stage, "warm", orders)
 
 
-JOB = Job(moves="read", make=make_models, specs=loaders, phases=_phases)
+def device_bytes(plan: WorkPlan, name: str) -> int:
+    """Bytes one cell of an arm puts on its device."""
+    return max(levels_of(plan, name)) * plan.worker_bytes
+
+
+def files_said(transfer: Transfer) -> str:
+    """What is made in the directory, as a dry run says it."""
+    return f"{transfer.plan.worker_bytes} bytes a worker, made there"
+
+
+def commands_around(
+    transfer: Transfer, partial: Path, loads: Iterable[str], warm: str
+) -> Iterator[str]:
+    """The commands before and after the loads, as a dry run prints them."""
+    yield typed(transfer.directory.words("sync"))
+    yield typed(transfer.directory.words("look"), "until quiet")
+    yield from drop_commands(transfer, partial)
+    yield from loads
+    yield look_command(transfer, partial, "after_measure")
+    yield f"# {warm} once more, from the page cache: the certificate must refuse it"
+
+
+def _commands(transfer: Transfer, partial: Path) -> Iterator[str]:
+    loads: Iterable[str] = (
+        "# a small model is loaded by each; then each loads its own, at one instant",
+    )
+    warm = "each"
+    if is_engine(transfer.arm):
+        loads, warm = engine_loading.start_commands(transfer, "at one instant"), "the last model"
+    yield from commands_around(transfer, partial, loads, warm)
+
+
+JOB = Job(
+    name="load",
+    moves="read",
+    tool=tool_of,
+    make=make_models,
+    phases=_phases,
+    device_bytes=device_bytes,
+    files_said=files_said,
+    commands=_commands,
+)

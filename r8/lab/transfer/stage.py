@@ -1,33 +1,31 @@
-"""One work run while it is recorded, and the phases every kind of work shares."""
+"""One transfer: where its files lie, who moves them, and the phases that every job shares."""
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import EngineError
-from r8.lab.campaign.phases import QUIET_S, SETTLE_S
-from r8.lab.instruments import probes as instruments
-from r8.lab.machine import commands
+from r8.lab.instruments import probes
+from r8.lab.machine.commands import typed
+from r8.lab.machine.hosts import QUIET_S, KvDirectory
 from r8.lab.transfer.worker_pool import WorkerSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from r8.lab.campaign.testbed import Testbed
     from r8.lab.instruments.recording import Recording
-    from r8.lab.machine.hosts import KvDirectory
-    from r8.lab.machine.supervisor import Supervisor
     from r8.lab.site.plan import Place
     from r8.lab.site.transfer import WorkArm, WorkPlan
+    from r8.lab.testbed import Testbed
     from r8.lab.transfer.worker_pool import WorkerPool
 
 # Phases whose bytes are balanced: samples must lie on both sides of them.
 BALANCED = frozenset({"measure", "warm", "readback"})
-# Every regular file below the run's directory belongs to the work.
+# Every regular file below the run's directory belongs to the transfer.
 ALL_FILES = ("",)
 
 
@@ -47,25 +45,22 @@ class Files:
         return self.around or (self.files, self.total_bytes)
 
 
-@dataclass(slots=True, kw_only=True)
-class WorkStage:
-    """One cell of a work scenario: where its files lie, who works on them, where it is written."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """One cell of a scenario without a KV engine, as it is known before it begins."""
 
-    supervisor: Supervisor
     testbed: Testbed
+    scenario: str
     plan: WorkPlan
     arm: WorkArm
     place: Place
-    recording: Recording
+    seed: int
     directory: KvDirectory  # the run's own on the device, or the one the site names
-    say: Callable[[str], None]
-    pool: WorkerPool | None = None
-    rows: list[dict[str, Any]] = field(default_factory=list)  # of all phases so far
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Names of the workers of this cell."""
-        return self.recording.run.instances
+        """Names of the workers."""
+        return tuple(f"w{number}" for number in range(self.place.concurrency))
 
     @property
     def path(self) -> Path:
@@ -73,38 +68,111 @@ class WorkStage:
         return Path(self.directory.path)
 
     @property
-    def environment(self) -> dict[str, str]:
-        """What a worker runs in: the caller's, less what the site unsets, plus the arm's."""
-        base = instruments.process_environment()
+    def where(self) -> str:
+        """The arm's table in the site file, for messages."""
+        return f"works.{self.scenario}.arm.{self.place.arm}"
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """Numbers of the job: the arm's own before the plan's."""
+        return self.plan.settings | self.arm.settings
+
+    def worker_argv(self, number: int, tool: Path, *more: str) -> list[str]:
+        """The command of one worker, each with its device: an accelerator, or host memory."""
+        device = self.plan.accelerator.format(worker=number)
+        return self.testbed.python(str(tool), "--device", device, *more)
+
+    def worker_specs(self, tool: Path) -> list[WorkerSpec]:
+        """A process of this program a worker, in the caller's environment and the arm's own."""
         unset = {*self.testbed.site.engine.unset_env, "PYTHONPATH"}
-        return {key: word for key, word in base.items() if key not in unset} | self.arm.env
+        base = probes.process_environment().items()
+        env = {key: word for key, word in base if key not in unset} | self.arm.env
+        return [
+            WorkerSpec(name=name, argv=tuple(self.worker_argv(number, tool)), env=env)
+            for number, name in enumerate(self.workers)
+        ]
 
-    def setting(self, name: str) -> float | None:
-        """A number of the site's `settings`: the arm's own before the plan's."""
-        return self.arm.settings.get(name, self.plan.settings.get(name))
+    def begun(self, recording: Recording, pool: WorkerPool) -> Stage:
+        """The same with its workers started, while it is recorded."""
+        return Stage(
+            testbed=self.testbed,
+            scenario=self.scenario,
+            plan=self.plan,
+            arm=self.arm,
+            place=self.place,
+            seed=self.seed,
+            directory=self.directory,
+            recording=recording,
+            pool=pool,
+        )
 
-    def torch_device(self, worker: int) -> str:
-        """Where one worker's bytes end: an accelerator, or host memory."""
-        return self.plan.accelerator.format(worker=worker)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage(Transfer):
+    """A transfer whose workers are ready, while it is recorded."""
+
+    recording: Recording
+    pool: WorkerPool
 
 
-def expect(stage: WorkStage, files: Files) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One kind of transfer: what its cells do, what they need, what a dry run prints of them.
+
+    A new job is a module with one of these, its line in `r8.lab.transfer.jobs.JOBS`, and rules
+    that read its rows.
+    """
+
+    name: str  # in the site file
+    moves: str  # what the measured window does to the device, "read" or "write"
+    tool: Callable[[WorkArm], Path]  # the program of an arm's workers
+    # Puts the files on the device that must be there before the workers start, where any must.
+    make: Callable[[Transfer], Files]
+    # Everything between the start of the probes and their end. It must leave the events `durable`,
+    # `drop_begin`, `drop_end`, `measure_begin` and `measure_end`, in the order its rules ask for.
+    phases: Callable[[Stage, Files], None]
+    # For preflight and dry run, where the site names no directory of files: bytes that one cell of
+    # an arm puts on its device, and what is said of the files.
+    device_bytes: Callable[[WorkPlan, str], int]
+    files_said: Callable[[Transfer], str]
+    commands: Callable[[Transfer, Path], Iterator[str]]  # of the phases, as a dry run prints them
+
+
+def transfer_of(
+    testbed: Testbed, scenario: str, place: Place, *, run_id: str, seed: int
+) -> Transfer:
+    """The transfer of one cell; its directory is not made yet."""
+    plan = testbed.site.works[scenario]
+    arm = plan.arm[place.arm]
+    path = arm.files_dir or str(testbed.kv_roots[arm.device] / f"r8-{run_id}")
+    return Transfer(
+        testbed=testbed,
+        scenario=scenario,
+        plan=plan,
+        arm=arm,
+        place=place,
+        seed=seed,
+        directory=KvDirectory(host=testbed.host_of(arm.device), path=path, suffixes=ALL_FILES),
+    )
+
+
+def expect(recording: Recording, files: Files) -> None:
     """Write down what the files on the device come to: the run is judged against it."""
-    run = stage.recording.run
+    run = recording.run
     if run.work is None:
         raise EngineError(
-            "a work stage without work",
+            "a transfer was recorded as a run with a KV engine",
             where=run.run_id,
-            next_step="begin it through r8.lab.transfer.campaign",
+            next_step="report this: no site file can ask for it",
         )
     work = replace(run.work, files=files.files, total_bytes=files.total_bytes)
     expectation = replace(run.expectation, chunk_bytes=files.total_bytes)
-    stage.recording.update(replace(run, work=work, expectation=expectation))
+    recording.update(replace(run, work=work, expectation=expectation))
 
 
-def make_durable(stage: WorkStage, expected: Files) -> None:
+def make_durable(stage: Stage, expected: Files) -> None:
     """Bring every file to the device, wait until it is quiet, and record what lies there."""
-    stage.say("waiting until the files are durable")
+    stage.testbed.say("waiting until the files are durable")
     stage.directory.sync()
     before = stage.directory.state()
     time.sleep(QUIET_S)
@@ -120,51 +188,47 @@ def make_durable(stage: WorkStage, expected: Files) -> None:
     )
 
 
-def drop(stage: WorkStage) -> None:
+def drop(stage: Stage) -> None:
     """Drop the page cache with the site's command, then look what is left of every file."""
-    stage.say("dropping the page cache")
-    stage.recording.event("drop_begin")
-    done = [commands.run(words) for words in stage.testbed.drop_commands(stage.arm, ())]
-    worst = next((one for one in done if not one.ok), done[0])
-    line = "; ".join(one.line for one in done)
-    stage.recording.event("drop_end", rc=worst.returncode, command=line, error=worst.error)
-    look(stage, "after_drop")
-    stage.recording.event("cold_checked")
+    stage.testbed.say("dropping the page cache")
+    drops = stage.testbed.drop_commands(stage.arm.device)
+    probes.drop(stage.recording, drops, stage.directory)
 
 
-def look(stage: WorkStage, moment: str) -> None:
+def look(stage: Stage, moment: str) -> None:
     """Record the page-cache residency of every file."""
-    instruments.residency(stage.recording, stage.path, moment, stage.directory.host)
+    probes.residency(stage.recording, stage.path, moment, stage.directory.host)
 
 
-def act(
-    stage: WorkStage, phase: str, orders: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """One phase of work between its two marks; the workers' rows become `work` events."""
-    if stage.pool is None:
-        raise EngineError(
-            "no workers", where=stage.recording.run.run_id, next_step="start them first"
-        )
-    stage.say(f"{phase}: {len(orders)} workers")
+def act(stage: Stage, phase: str, orders: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One phase between its two marks; the workers' rows become `work` events."""
+    stage.testbed.say(f"{phase}: {len(orders)} workers")
     settle = phase in BALANCED
     if settle:
-        time.sleep(SETTLE_S)
+        time.sleep(probes.SETTLE_S)
     stage.recording.event(f"{phase}_begin", workers=sorted(orders))
-    rows = stage.pool.order(phase, orders, stage.plan.timeout_s)
-    for row in rows:
-        note(stage, row)
+    rows = order(stage, phase, orders)
     stage.recording.event(f"{phase}_end")
     if settle:
-        time.sleep(SETTLE_S)
+        time.sleep(probes.SETTLE_S)
     return rows
 
 
-def note(stage: WorkStage, row: dict[str, Any]) -> None:
+def order(
+    stage: Stage, phase: str, orders: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Give workers an order and record their rows; a phase without marks."""
+    rows = stage.pool.order(phase, orders, stage.plan.timeout_s)
+    for row in rows:
+        _note(stage.recording, row)
+    return rows
+
+
+def _note(recording: Recording, row: dict[str, Any]) -> None:
     """One worker's row as an event `work`, at the instant it ended (now, when it told none)."""
     now_ns = time.monotonic_ns()
     end_ns = row.get("end_ns") if isinstance(row.get("end_ns"), int) else now_ns
-    stage.rows.append(row)
-    stage.recording.append(
+    recording.append(
         "events",
         {
             "name": "work",
@@ -175,16 +239,14 @@ def note(stage: WorkStage, row: dict[str, Any]) -> None:
     )
 
 
-def one_a_worker(stage: WorkStage, tool: Path) -> list[WorkerSpec]:
-    """A process of this program a worker, each with its device."""
-    environment = stage.environment
-    return [
-        WorkerSpec(
-            name=name,
-            argv=(
-                *stage.testbed.python_running(str(tool), "--device", stage.torch_device(number)),
-            ),
-            env=environment,
-        )
-        for number, name in enumerate(stage.workers)
-    ]
+def drop_commands(transfer: Transfer, partial: Path) -> Iterator[str]:
+    """What `drop` runs, as a dry run prints it."""
+    for words in transfer.testbed.drop_commands(transfer.arm.device):
+        yield typed(words)
+    yield look_command(transfer, partial, "after_drop")
+
+
+def look_command(transfer: Transfer, partial: Path, moment: str) -> str:
+    """What `look` runs, as a dry run prints it."""
+    host = transfer.directory.host
+    return typed(probes.residency_argv(transfer.path, moment, partial, host))

@@ -12,17 +12,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from r8.errors import SiteError
 from r8.lab.transfer import engine_loading
-from r8.lab.transfer.jobs import Job
-from r8.lab.transfer.loading import loaders, make_models, models_of, rewarm
-from r8.lab.transfer.stage import act, drop, look, make_durable
+from r8.lab.transfer.engine_loading import is_engine
+from r8.lab.transfer.loading import (
+    commands_around,
+    device_bytes,
+    files_said,
+    make_models,
+    models_of,
+    rewarm,
+    tool_of,
+)
+from r8.lab.transfer.stage import Job, act, drop, look, make_durable
 from r8.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from r8.lab.transfer.stage import Files, WorkStage
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-PERIOD = "period_s"
+    from r8.lab.transfer.stage import Files, Stage, Transfer
 
 
 def schedule(workers: tuple[str, ...], period_ns: int) -> dict[str, dict[str, int]]:
@@ -33,21 +41,15 @@ def schedule(workers: tuple[str, ...], period_ns: int) -> dict[str, dict[str, in
     }
 
 
-def _phases(stage: WorkStage, files: Files) -> None:
-    period_s = stage.setting(PERIOD)
-    if period_s is None or period_s <= 0:
-        raise SiteError(
-            f"a switching scenario needs settings.{PERIOD} above 0",
-            where=f"works.{stage.recording.run.scenario}",
-            next_step=f"give the seconds between two switches here, e.g. {PERIOD} = 180.0",
-        )
+def _phases(stage: Stage, files: Files) -> None:
+    period_s = stage.settings["period_s"]
     make_durable(stage, files)
     drop(stage)
     rewarm(stage)
     models = models_of(stage)
     planned = schedule(stage.workers, round(period_s * NS_PER_S))
     stage.recording.event("switch_plan", period_s=period_s, time_scale=stage.plan.time_scale)
-    if engine_loading.is_engine(stage.arm):
+    if is_engine(stage.arm):
         act(stage, "measure", engine_loading.switches(stage, models, planned))
         look(stage, "after_measure")
         engine_loading.warm(stage, models)
@@ -62,4 +64,23 @@ def _phases(stage: WorkStage, files: Files) -> None:
     act(stage, "warm", {last: paths[last]})
 
 
-JOB = Job(moves="read", make=make_models, specs=loaders, phases=_phases)
+def _commands(transfer: Transfer, partial: Path) -> Iterator[str]:
+    period = f"{transfer.settings['period_s']:g} s"
+    loads: Iterable[str] = (
+        f"# a small model is loaded; then every {period} a worker loads its own, serves",
+    )
+    if is_engine(transfer.arm):
+        loads = engine_loading.start_commands(transfer, "one after another on one instance")
+    yield from commands_around(transfer, partial, loads, "the last model")
+
+
+JOB = Job(
+    name="switch",
+    moves="read",
+    tool=tool_of,
+    make=make_models,
+    phases=_phases,
+    device_bytes=device_bytes,
+    files_said=files_said,
+    commands=_commands,
+)

@@ -1,7 +1,7 @@
 """Workers: processes that wait at a barrier, do one thing on an order, and tell when and how much.
 
-A worker is a program of its own (`r8/lab/work_tools/`, run under the engine's Python). It takes one
-JSON object a line on standard input and appends one JSON object a line to `--answers FILE`:
+A worker is a program of its own (`r8/lab/transfer/tools/`, run under the engine's Python). It takes
+one JSON object a line on standard input and appends one JSON object a line to `--answers FILE`:
 
     ready    {"ready": true, "pid": 71, ...facts}              once it has imported all it needs
     order    {"order": 0, "phase": "measure", "start_ns": ..}  do it, not before start_ns
@@ -20,7 +20,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
 
@@ -43,7 +43,7 @@ _LOG_TAIL_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSpec:
-    """One worker to be started; `argv` without `--answers`, which the crew adds."""
+    """One worker to be started; `argv` without `--answers`, which the pool adds."""
 
     name: str
     argv: tuple[str, ...]
@@ -60,6 +60,11 @@ class Worker:
     answers: Path
     log: Path
     facts: dict[str, Any]
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What it says of itself, without the words of the protocol."""
+        return {key: value for key, value in self.facts.items() if key not in {"ready", "pid"}}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,9 +110,7 @@ class WorkerPool:
     def stop(self) -> None:
         """End every worker: first by the end of its input, as it is told to expect."""
         for one in self.workers:
-            with contextlib.suppress(BrokenPipeError):
-                if one.process.stdin is not None:
-                    one.process.stdin.close()
+            _close_input(one.process)
         for one in self.workers:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 one.process.wait(timeout=STOP_GRACE_S)
@@ -164,18 +167,22 @@ def _ready(spec: WorkerSpec, process: Process, answers: Path, log: Path, deadlin
 
 
 def _end(supervisor: Supervisor, process: Process) -> None:
-    """End a worker; what is still written into its pipe is of no use to it."""
+    _close_input(process)
+    supervisor.stop(process, grace_s=STOP_GRACE_S)
+
+
+def _close_input(process: Process) -> None:
+    """End a worker's input; what is still in the pipe is of no use to one that has ended."""
     with contextlib.suppress(BrokenPipeError):
         if process.stdin is not None:
             process.stdin.close()
-    supervisor.stop(process, grace_s=STOP_GRACE_S)
 
 
 def _lost(name: str, what: str, log: Path) -> InstrumentError:
     return InstrumentError(
         f"worker {name} {what}; its log ends: {_tail(log) or '(empty)'}",
         where=str(log),
-        next_step="run the engine's Python by hand: does it import torch and safetensors?",
+        next_step="check that the engine's Python imports torch and safetensors",
     )
 
 
@@ -187,16 +194,12 @@ def _send(
     line = {**order, "order": number, "phase": phase, "start_ns": start_ns}
     if "serve_after_ns" in order:
         line["serve_until_ns"] = barrier_ns + int(order["serve_after_ns"])
-    with contextlib.suppress(BrokenPipeError, ValueError):
-        _pipe(worker.process).write(json.dumps(line).encode() + b"\n")
-        _pipe(worker.process).flush()
+    stdin = worker.process.stdin
+    if stdin is not None:
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stdin.write(json.dumps(line).encode() + b"\n")
+            stdin.flush()
     return start_ns
-
-
-def _pipe(process: Process) -> IO[bytes]:
-    if process.stdin is None:
-        raise ValueError("a worker without an input")
-    return process.stdin
 
 
 def _row(worker: Worker, number: int, *, overdue: bool) -> dict[str, Any] | None:

@@ -11,8 +11,10 @@ import pytest
 from r8.errors import EngineError
 from r8.evidence.reader import read_run
 from r8.lab.campaign import phases
-from r8.lab.campaign.engine_campaign import Campaign, open_campaign, plan_campaign
+from r8.lab.campaign.campaign import Campaign, open_campaign, plan_campaign
+from r8.lab.campaign.kv_cell import KvCells
 from r8.lab.campaign.status import text
+from r8.lab.instruments import probes
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.site.file import load_site
@@ -43,7 +45,8 @@ def free_port() -> int:
 
 @pytest.fixture
 def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standins:
-    for name in ("SETTLE_S", "QUIET_S", "DURABLE_LOOK_S"):
+    monkeypatch.setattr(probes, "SETTLE_S", 0.2)
+    for name in ("QUIET_S", "DURABLE_LOOK_S"):
         monkeypatch.setattr(phases, name, 0.2)
     return stand_in(tmp_path, monkeypatch)
 
@@ -83,7 +86,8 @@ def test_a_matrix_whose_server_dies_in_cell_three_is_finished_by_a_resume(
         with pytest.raises(EngineError, match="out of memory, says the stand-in"):
             campaign.run(first[2])
         standins.dying.unlink()
-        assert campaign.open_life is None
+        assert isinstance(campaign.kind, KvCells)
+        assert campaign.kind.lifetime is None
     states = {one.place: one.state for one in cell_states(folder, matrix)}
     assert [states[cell.name] for cell in first] == ["done", "done", "broken"]
     assert list(states.values()).count("left") == 4

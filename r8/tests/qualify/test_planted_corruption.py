@@ -16,8 +16,8 @@ import pytest
 
 from r8.evidence.database import connect
 from r8.evidence.reader import read_run
-from r8.lab.campaign import dropping
-from r8.lab.campaign.engine_campaign import open_campaign, plan_campaign
+from r8.lab.campaign import phases
+from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.file import load_site
 from r8.tests.qualify import rehearse
@@ -46,7 +46,7 @@ def _of_session(line: dict[str, object], phase: str, session: int) -> bool:
 
 def _planting(check: Path, planted: list[str]) -> Callable[[Stage], None]:
     """The drop, after which the second chunk of the victim holds other bytes."""
-    original = dropping.drop
+    original = phases.drop
 
     def drop(stage: Stage) -> None:
         original(stage)
@@ -74,7 +74,7 @@ def test_a_planted_chunk_changes_hash_and_tokens_of_its_session_and_of_no_other(
         tmp_path, ("[engine.env]", f'[engine.env]\nR8_KV_CHECK = "{check}"')
     )
     planted: list[str] = []
-    monkeypatch.setattr(dropping, "drop", _planting(check, planted))
+    monkeypatch.setattr(phases, "drop", _planting(check, planted))
     loaded = load_site(site)
     matrix, cells = plan_campaign(loaded, "r1-parallel-read", ("patched",), blocks=1, seed=1)
     with (

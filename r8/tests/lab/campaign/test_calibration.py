@@ -16,15 +16,15 @@ import pytest
 from r8.claims.ledger_read import load_ledger
 from r8.claims.reports import load_reports
 from r8.errors import SiteError
-from r8.lab.campaign.calibration import fio_words
-from r8.lab.campaign.engine_campaign import plan_campaign
-from r8.lab.campaign.testbed import prepare
+from r8.lab.campaign.campaign import plan_campaign
+from r8.lab.instruments.fio import fio_plan
 from r8.lab.instruments.readers import CEILING, SERIAL
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import preflight
 from r8.lab.site.file import Device, Host, LoadedSite, load_site
 from r8.lab.site.stress import ALIGNMENT_BYTES, Stress, chunk_file_bytes
+from r8.lab.testbed import prepare
 from r8.message import Answer
 from r8.model import Outcome
 from r8.tests.support.cluster_runs import R1, cluster_spec
@@ -65,7 +65,7 @@ def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]
 
 def _rows(loaded: LoadedSite, supervisor: Supervisor) -> list[dict[str, Any]]:
     with prepare(loaded, R1, supervisor, lambda _: None) as testbed:
-        return list(testbed.calibration(loaded.site.arms["patched"], 0))
+        return list(testbed.calibration("array", 0))
 
 
 @with_fio
@@ -90,8 +90,7 @@ def test_a_block_is_measured_once_and_the_next_block_anew(
 ) -> None:
     loaded = _site(tmp_path)
     with prepare(loaded, R1, supervisor, lambda _: None) as testbed:
-        arm = loaded.site.arms["patched"]
-        first, same, next_block = (testbed.calibration(arm, block) for block in (0, 0, 1))
+        first, same, next_block = (testbed.calibration("array", block) for block in (0, 0, 1))
     assert first == same
     assert first[0]["mono_ns"] < next_block[0]["mono_ns"]
 
@@ -100,13 +99,13 @@ def test_a_block_is_measured_once_and_the_next_block_anew(
 @pytest.mark.parametrize("kind", [CEILING, SERIAL])
 def test_no_two_blocks_of_the_files_are_equal(tmp_path: Path, kind: str) -> None:
     loaded = _site(tmp_path)
-    words = fio_words(loaded.site, loaded.site.scenarios[R1], "array")
-    assert words is not None
-    Path(words.folder.path).mkdir()
-    subprocess.run(words.words(kind, write=True), check=True, capture_output=True)
+    plan = fio_plan(loaded.site, loaded.site.scenarios[R1], "array")
+    assert plan is not None
+    Path(plan.folder.path).mkdir()
+    subprocess.run(plan.argv(kind, write=True), check=True, capture_output=True)
     seen = [
         hashlib.sha256(content[at : at + 4096]).digest()
-        for path in Path(words.folder.path).iterdir()
+        for path in Path(plan.folder.path).iterdir()
         for content in [path.read_bytes()]
         for at in range(0, len(content), 4096)
     ]
@@ -127,13 +126,13 @@ def test_sizes_follow_the_declared_link_and_the_site_file() -> None:
 def test_the_site_file_sets_size_block_depth_and_time(tmp_path: Path) -> None:
     stress = Stress(read_bytes=64 * MIB, block_bytes=4 * MIB, queue_depth=32, threads=2, seconds=3)
     site = _site(tmp_path, fio=stress).site
-    words = fio_words(site, site.scenarios[R1], "array", "x")
-    assert words is not None
-    line = shlex.join(words.words(CEILING, write=False))
+    plan = fio_plan(site, site.scenarios[R1], "array", "x")
+    assert plan is not None
+    line = shlex.join(plan.argv(CEILING, write=False))
     assert line.startswith("timeout -k 5 23 fio ")
     for word in (f"--bs={4 * MIB}", "--iodepth=16", "--numjobs=2", "--runtime=3", "--direct=1"):
         assert word in line
-    assert f"--size={32 * MIB}" in words.words(CEILING, write=True)
+    assert f"--size={32 * MIB}" in plan.argv(CEILING, write=True)
 
 
 @pytest.mark.parametrize(
@@ -198,9 +197,9 @@ def test_a_dry_run_shows_every_fio_once_a_block(tmp_path: Path) -> None:
     fios = [line for line in lines if " fio " in line]
     assert len(fios) == 2 * 4
     site = _site(tmp_path).site
-    words = fio_words(site, site.scenarios[R1], "array", "TOKEN")
-    assert words is not None
-    assert f"here$ {shlex.join(words.words(SERIAL, write=False))}" in fios
+    plan = fio_plan(site, site.scenarios[R1], "array", "TOKEN")
+    assert plan is not None
+    assert f"here$ {shlex.join(plan.argv(SERIAL, write=False))}" in fios
     at = [lines.index(fios[0]), next(i for i, line in enumerate(lines) if "api_server" in line)]
     assert at == sorted(at), "the device is measured before the engine starts"
 

@@ -1,11 +1,12 @@
-"""The warm control reads back what it stored, whichever cells of a life did the two."""
+"""The warm control reads back what it stored, whichever cells of a lifetime did the two."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from r8.lab.campaign import controls, phases
+from r8.lab.campaign import controls
+from r8.lab.instruments import probes
 from r8.lab.site.plan import special_session
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ class FakeKv:
         return SimpleNamespace(output=FILES_READ, returncode=0, error="")
 
 
-def stage_of(cell: int, life: SimpleNamespace) -> Any:
+def stage_of(cell: int, lifetime: SimpleNamespace) -> Any:
     """What the controls ask of a stage, for one engine and the cell of this number."""
     return SimpleNamespace(
-        life=life,
+        lifetime=lifetime,
         plan=SimpleNamespace(ranks=1),
         chunks_per_session=3,
         recording=SimpleNamespace(event=lambda *_, **__: None),
@@ -39,7 +40,7 @@ def stage_of(cell: int, life: SimpleNamespace) -> Any:
     )
 
 
-def test_the_last_cell_of_a_life_reads_the_session_its_first_cell_stored(
+def test_the_last_cell_of_a_lifetime_reads_the_session_its_first_cell_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loaded: dict[str, list[list[int]]] = {}
@@ -48,16 +49,16 @@ def test_the_last_cell_of_a_life_reads_the_session_its_first_cell_stored(
         "_load",
         lambda _, name, sessions: loaded.update({name: [list(one) for one in sessions]}),
     )
-    monkeypatch.setattr(controls, "drop_caches", lambda _: {})
+    monkeypatch.setattr(probes, "drop_caches", lambda _: {})
     monkeypatch.setattr(controls, "residency", lambda *_: None)
     monkeypatch.setattr(controls, "STORED_QUIET_S", 0.0)
-    monkeypatch.setattr(phases, "SETTLE_S", 0.0)
-    setting = SimpleNamespace(kv=FakeKv())
-    life = SimpleNamespace(setting=setting, stored=[0], require_alive=lambda: None)
+    monkeypatch.setattr(probes, "SETTLE_S", 0.0)
+    setting = SimpleNamespace(kv=FakeKv(), drops=[])
+    lifetime = SimpleNamespace(setting=setting, stored=[0], require_alive=lambda: None)
 
-    stored = controls.store(stage_of(0, life))
+    stored = controls.store(stage_of(0, lifetime))
     assert stored is not None
-    controls.run(stage_of(2, life), stored)
+    controls.run(stage_of(2, lifetime), stored)
 
     assert loaded[controls.WARM_READ] == loaded[controls.STORE]
     assert loaded[controls.RANDOM_PROMPT] != loaded[controls.STORE]

@@ -32,9 +32,10 @@ from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.file import load_site
 from r8.lab.campaign.patch_state import PatchStates
 site = load_site(Path("data/sites/rehearsal.toml")).site
-testbed = SimpleNamespace(site=site, python=lambda host: [sys.argv[2]])
 with Supervisor(Path(sys.argv[1])) as supervisor:
-    found = PatchStates(testbed=testbed, supervisor=supervisor, instances=("a",))
+    python = lambda host: [sys.argv[2]]
+    testbed = SimpleNamespace(site=site, python=python, supervisor=supervisor)
+    found = PatchStates(testbed=testbed, instances=("a",))
     found.set(site.arms["patched"], {"PYTHONPATH": sys.argv[3]})
     print("patched", flush=True)
     time.sleep(600)
@@ -71,9 +72,11 @@ def test_the_way_back_is_known_before_the_first_change_and_forgotten_after_the_l
     monkeypatch.setattr(patching, "status", lambda _target: _status(found))
     monkeypatch.setattr(patching, "apply", act)
     monkeypatch.setattr(patching, "revert", act)
-    testbed = cast("Any", SimpleNamespace(site=SITE, python=lambda _host: ["docker", "a b"]))
     with Supervisor(tmp_path / "supervisor") as supervisor:
-        campaign = PatchStates(testbed=testbed, supervisor=supervisor, instances=("a",))
+        testbed = SimpleNamespace(
+            site=SITE, python=lambda host: ["docker", "a b"], supervisor=supervisor
+        )
+        campaign = PatchStates(testbed=cast("Any", testbed), instances=("a",))
         for _cell in range(2):
             campaign.set(PATCHED, {"PYTHONPATH": "/tree:/more"})
         campaign.restore()

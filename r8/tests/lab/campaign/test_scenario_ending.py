@@ -26,7 +26,7 @@ def test_hidden():
     try:
         raise EngineError("rank w0 failed: Input/output error", where="/kv", next_step="look there")
     finally:
-        raise SiteError("not undone: files of a work run", where="supervisor", next_step="mend it")
+        raise SiteError("not undone: files of a transfer", where="supervisor", next_step="mend it")
 
 def test_named():
     try:

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.lab.campaign.engine_campaign import plan_campaign
+from r8.lab.campaign.campaign import plan_campaign
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.site.file import load_site
 
@@ -91,8 +91,8 @@ def test_each_engine_of_a_container_is_asked_for_its_own_pid(tmp_path: Path) -> 
         assert f"--port {port}( |$)/{{print $1; exit}}" in script
 
 
-def work_lines(site: str, scenario: str, arm: str, tmp_path: Path) -> list[str]:
-    """What one arm of a work scenario prints, one block."""
+def transfer_lines(site: str, scenario: str, arm: str, tmp_path: Path) -> list[str]:
+    """What one arm of a scenario without a KV engine prints, one block."""
     loaded = load_site(SITES / f"{site}.toml")
     matrix, cells = plan_campaign(loaded, scenario, (arm,), blocks=1, seed=8)
     return list(dry_run(loaded, matrix, cells, tmp_path))
@@ -104,7 +104,7 @@ def place_of(lines: list[str], words: str) -> int:
 
 
 def test_workers_are_printed_as_they_are_started_between_fio_and_the_drop(tmp_path: Path) -> None:
-    lines = work_lines("mi308x-r1-models", "r1-model-load", "array", tmp_path)
+    lines = transfer_lines("mi308x-r1-models", "r1-model-load", "array", tmp_path)
     workers = [shlex.split(line.partition("$ ")[2]) for line in lines if " --device cuda:" in line]
     assert [words[3] for words in workers] == [f"cuda:{number}" for number in range(8)]
     assert all(Path(words[1]).is_file() and words[4] == "--answers" for words in workers)
@@ -120,7 +120,7 @@ def test_workers_are_printed_as_they_are_started_between_fio_and_the_drop(tmp_pa
 
 
 def test_engines_that_load_at_once_have_a_gpu_a_port_and_a_model_each(tmp_path: Path) -> None:
-    lines = work_lines("mi308x-r1-models", "r1-model-load", "array-engine", tmp_path)
+    lines = transfer_lines("mi308x-r1-models", "r1-model-load", "array-engine", tmp_path)
     starts = [line for line in lines if "api_server" in line]
     assert len(starts) == 8
     for number, line in enumerate(starts):
@@ -130,7 +130,7 @@ def test_engines_that_load_at_once_have_a_gpu_a_port_and_a_model_each(tmp_path: 
 
 
 def test_a_checkpoint_is_not_brought_to_the_device_by_us_before_the_drop(tmp_path: Path) -> None:
-    lines = work_lines("mi308x-r1-checkpoint", "r1-checkpoint", "array-sharded", tmp_path)
+    lines = transfer_lines("mi308x-r1-checkpoint", "r1-checkpoint", "array-sharded", tmp_path)
     assert not any("$ sync" in line or "sync -f" in line for line in lines)
     assert any("a snapshot of 65600000000 bytes of all ranks together" in line for line in lines)
     order = [

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from r8.errors import SiteError
-from r8.lab.instruments import probes as instruments
+from r8.lab.preflight import cluster
 from r8.lab.preflight import preflight as preflight_module
-from r8.lab.preflight.cluster import device_checks, engine_checks, place_checks
-from r8.lab.preflight.plan import plan_checks
+from r8.lab.preflight.cluster import device_checks, engine_checks
+from r8.lab.preflight.kv import KvScenario
 from r8.lab.preflight.preflight import preflight, require_ready
-from r8.lab.preflight.transfer import pool_bytes, work_checks
 from r8.lab.site.file import Device, Engine, Host, LoadedSite, load_site
 from r8.lab.site.stress import Stress
+from r8.lab.transfer.checkpointing import device_bytes
 
 SITES = Path(__file__).resolve().parents[4] / "data" / "sites"
 REHEARSAL = SITES / "rehearsal.toml"
@@ -136,21 +136,21 @@ def test_a_device_whose_host_is_not_reached_says_why() -> None:
     host = msgspec.structs.replace(site.hosts[0], exec_prefix=away)
     site = msgspec.structs.replace(site, hosts=(host,))
     plan = site.scenarios["r2-cold-recovery"]
-    (found,) = device_checks(site, site.device("array"), plan)
+    (found,) = device_checks(site, site.device("array"), 0, plan)
     assert "is not a directory on node0 (ssh: Could not resolve hostname)" in found.saw
 
 
-def test_a_work_scenario_asks_each_device_once_for_room_for_its_largest_cell(
+def test_a_transfer_asks_each_device_once_for_room_for_its_largest_cell(
     tmp_path: Path,
 ) -> None:
     loaded = load_site(SITES / "mi308x-r1-checkpoint.toml")
     plan = loaded.site.works["r1-checkpoint"]
     snapshot, tensor = 65_600_000_000, 536_870_912
-    assert pool_bytes(plan, "array-full-each") == 8 * snapshot + 8 * tensor
-    assert pool_bytes(plan, "array-sharded") == snapshot + 8 * tensor
+    assert device_bytes(plan, "array-full-each") == 8 * snapshot + 8 * tensor
+    assert device_bytes(plan, "array-sharded") == snapshot + 8 * tensor
     array, local = loaded.site.devices
     site = _changed(loaded, devices=(msgspec.structs.replace(array, kv_dir=str(tmp_path)), local))
-    found = list(work_checks(site.site, plan))
+    found = preflight(site, "r1-checkpoint", tmp_path / "runs")
     pool = next(one for one in found if one.name == "pool on array")
     assert pool.saw.endswith(f"the pool needs {round(1.1 * (8 * snapshot + 8 * tensor))}")
     names = [one.name for one in found]
@@ -175,7 +175,7 @@ def test_a_checkpoint_needs_fio_to_write_and_no_room_for_what_others_read(
         )
         site = _changed(loaded, devices=devices).site
         plan = site.works["r1-checkpoint"]
-        found = {one.name: one for one in place_checks(site, site.devices[0], 0, plan)}
+        found = {one.name: one for one in device_checks(site, site.devices[0], 0, plan)}
         one = found["fio on array"]
         assert one.ok is there
         assert "its files need" not in one.saw
@@ -183,40 +183,43 @@ def test_a_checkpoint_needs_fio_to_write_and_no_room_for_what_others_read(
 
 
 def test_an_arm_with_fewer_workers_needs_fewer_models(tmp_path: Path) -> None:
-    site = load_site(SITES / "mi308x-r1-models.toml").site
+    loaded = load_site(SITES / "mi308x-r1-models.toml")
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "a.safetensors").write_bytes(b"w")
-    plan = site.works["r1-model-load"]
+    plan = loaded.site.works["r1-model-load"]
     arms = {
         name: msgspec.structs.replace(one, files_dir=str(tmp_path))
         for name, one in plan.arm.items()
     }
     plan = msgspec.structs.replace(plan, arm=arms, levels={"array-engine": (1,)})
-    found = {one.name: one.ok for one in work_checks(site, plan)}
+    changed = _changed(loaded, works={"r1-model-load": plan})
+    found = {one.name: one.ok for one in preflight(changed, "r1-model-load", tmp_path)}
     assert found["models of array-engine"]
     assert not found["models of array"]
 
 
-def test_fio_before_every_block_counts_into_the_duration_of_loading_too() -> None:
-    site = load_site(SITES / "mi308x-r1-models.toml").site
-    first = next(work_checks(site, site.works["r1-model-load"]))
-    assert first.saw.endswith("about 120 min by the site's estimates, and at most 23 min of fio")
+def test_fio_before_every_block_counts_into_the_duration_of_loading_too(tmp_path: Path) -> None:
+    loaded = load_site(SITES / "mi308x-r1-models.toml")
+    found = {one.name: one for one in preflight(loaded, "r1-model-load", tmp_path)}
+    words = "about 120 min by the site's estimates, and at most 23 min of fio"
+    assert found["duration"].saw.endswith(words)
 
 
 @pytest.mark.parametrize(
     "site", ["mi308x-480b", "nvidia", "rocm-bare-metal", "mi308x-r1", "rehearsal"]
 )
 def test_shipped_plans_store_no_more_at_once_than_the_tier_holds(site: str) -> None:
-    loaded = load_site(SITES / f"{site}.toml").site
-    for name, plan in loaded.scenarios.items():
-        found = {one.name: one for one in plan_checks(loaded, plan)}
+    loaded = load_site(SITES / f"{site}.toml")
+    for name in loaded.site.scenarios:
+        found = {one.name: one for one in KvScenario(loaded=loaded, name=name).of_plan()}
         assert not found["KV populated"].warning, name
 
 
 def test_storing_more_at_once_than_the_tier_holds_is_warned_of_with_the_number_that_fits() -> None:
-    loaded = load_site(SITES / "mi308x-480b.toml").site
-    plan = msgspec.structs.replace(loaded.scenarios["r3-tp4x2"], populate_concurrency=4)
-    found = {one.name: one for one in plan_checks(loaded, plan)}["KV populated"]
+    loaded = load_site(SITES / "mi308x-480b.toml")
+    plan = msgspec.structs.replace(loaded.site.scenarios["r3-tp4x2"], populate_concurrency=4)
+    changed = KvScenario(loaded=_changed(loaded, scenarios={"r3-tp4x2": plan}), name="r3-tp4x2")
+    found = {one.name: one for one in changed.of_plan()}["KV populated"]
     assert found.saw.startswith("4 x 7671382016 = 30685528064 bytes")
     assert found.warning.endswith("set populate_concurrency = 2")
 
@@ -258,12 +261,12 @@ def test_a_network_mount_is_a_baseline_of_loading_and_no_place_for_kv(
 ) -> None:
     """R9 loads from an NFS mount, which has no block device on this host."""
     found = {"device": None, "kind": None, "mount": "/mnt/nfs", "fstype": fstype, "source": "s:/x"}
-    monkeypatch.setattr(instruments, "topology", lambda *_: found)
+    monkeypatch.setattr(cluster, "topology", lambda *_: found)
     device = Device(name="nfs", host="local", kv_dir=str(tmp_path), fio=Stress(read_bytes=0))
     site = _changed(load_site(REHEARSAL), devices=(device,)).site
     plan = site.plan_of(scenario)
     assert plan is not None
-    checks = {one.name: one for one in place_checks(site, device, 0, plan)}
+    checks = {one.name: one for one in device_checks(site, device, 0, plan)}
     one = checks["topology of nfs"]
     assert (one.ok, bool(one.warning), bool(one.next_step)) == (ready, ready, not ready)
     assert f"no block device: {fstype} from s:/x at /mnt/nfs" in one.saw

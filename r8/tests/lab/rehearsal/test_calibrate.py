@@ -9,9 +9,9 @@ import pytest
 
 from r8.errors import SiteError
 from r8.lab.instruments import readers
-from r8.lab.instruments.readers import CEILING, SERIAL, Reading
-from r8.lab.rehearsal import calibrate as calibration
-from r8.lab.rehearsal.build import Calibrator
+from r8.lab.instruments.readers import CEILING, SERIAL, Calibration, Reading
+from r8.lab.rehearsal import calibrate
+from r8.lab.rehearsal.calibrate import PUBLISHED_RATIO, ShapedCalibrator
 from r8.lab.rehearsal.fallback import LOOP, PLAIN, ShapedDevice
 from r8.lab.rehearsal.shape import Shape
 from r8.schema import CALIBRATION
@@ -57,6 +57,20 @@ def device(tmp_path: Path, control: FakeControl | None) -> ShapedDevice:
     )
 
 
+def measured(
+    shaped: ShapedDevice, *, first: bool = True, target_ratio: float | None = PUBLISHED_RATIO
+) -> Calibration:
+    """As a campaign measures it before a block."""
+    calibrator = ShapedCalibrator(
+        device=shaped,
+        chunk_bytes=CHUNK,
+        target_ratio=target_ratio,
+        raw_dir=shaped.mount / "raw",
+        say=lambda _text: None,
+    )
+    return calibrator.measure(first=first)
+
+
 def reading(name: str, bytes_per_s: float) -> Reading:
     return Reading(
         name=name,
@@ -83,19 +97,19 @@ def fake_reads(
         serial = 1 / (1 / BANDWIDTH + latency_s / window + floor_s)
         return reading(kind, BANDWIDTH if kind == CEILING else serial)
 
-    monkeypatch.setattr(calibration, "read_files", read)
+    monkeypatch.setattr(calibrate, "read_files", read)
 
 
 @pytest.mark.parametrize("start_ns", [500_000, 6_000_000, 60_000_000])
-def test_the_latency_is_turned_until_the_published_ratio_is_met(
+def test_the_latency_is_tuned_until_the_published_ratio_is_met(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_ns: int
 ) -> None:
     control = FakeControl(start_ns)
     fake_reads(monkeypatch, control, window=270_000, floor_s=2e-10)
-    found = calibration.calibrate(device(tmp_path, control), CHUNK)
+    found = measured(device(tmp_path, control))
     assert found.within is True
     assert found.ratio == pytest.approx(5.23 / 0.98, rel=0.02)
-    assert control.turns <= calibration.MAX_STEPS
+    assert control.turns <= calibrate.MAX_STEPS
     assert list((tmp_path / "kv").iterdir()) == []
 
 
@@ -103,9 +117,9 @@ def test_a_shape_already_right_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control = FakeControl(6_000_000)
-    window = 6e-3 * BANDWIDTH / (calibration.PUBLISHED_RATIO - 1)
+    window = 6e-3 * BANDWIDTH / (PUBLISHED_RATIO - 1)
     fake_reads(monkeypatch, control, window=window, floor_s=0.0)
-    assert calibration.calibrate(device(tmp_path, control), CHUNK).within is True
+    assert measured(device(tmp_path, control)).within is True
     assert control.turns == 0
 
 
@@ -115,7 +129,7 @@ def test_a_ratio_out_of_reach_is_said_to_be_missed(
     """The fixed cost alone is more than the target allows: no latency can help."""
     control = FakeControl(6_000_000)
     fake_reads(monkeypatch, control, window=270_000, floor_s=1e-7)
-    found = calibration.calibrate(device(tmp_path, control), CHUNK)
+    found = measured(device(tmp_path, control))
     assert found.within is False
     assert control.latency_ns == 0
 
@@ -126,7 +140,7 @@ def test_a_latency_without_effect_is_an_error(
     control = FakeControl(6_000_000)
     fake_reads(monkeypatch, control, window=float("inf"), floor_s=0.0)
     with pytest.raises(SiteError, match="does not change"):
-        calibration.calibrate(device(tmp_path, control), CHUNK)
+        measured(device(tmp_path, control))
 
 
 @pytest.mark.parametrize("busy_at", [0, 1])
@@ -140,8 +154,8 @@ def test_a_ceiling_that_a_busy_machine_lowered_is_kept_beside_the_better_one(
         share = ceilings.pop(0) if kind == CEILING else 0.2
         return reading(kind, BANDWIDTH * share)
 
-    monkeypatch.setattr(calibration, "read_files", read)
-    found = calibration.measure_again(device(tmp_path, FakeControl(6_000_000)), CHUNK, None)
+    monkeypatch.setattr(calibrate, "read_files", read)
+    found = measured(device(tmp_path, FakeControl(6_000_000)), first=False, target_ratio=None)
     assert found.ceiling.bytes_per_s == pytest.approx(BANDWIDTH)
     rows = found.rows("array")
     assert [row["name"] for row in rows] == [CEILING, CEILING, SERIAL]
@@ -152,10 +166,9 @@ def test_an_unshaped_device_is_measured_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_reads(monkeypatch, None, window=1.0, floor_s=1e-9)
-    monkeypatch.setattr(calibration, "_UNSHAPED_BYTES", 4 * CHUNK)
-    found = calibration.calibrate(device(tmp_path, None), CHUNK)
+    monkeypatch.setattr(calibrate, "_UNSHAPED_BYTES", 4 * CHUNK)
+    found = measured(device(tmp_path, None))
     assert found.within is None
-    assert found.shape is None
     assert found.lesser == ()  # read once: the second time a disk's own cache would answer
 
 
@@ -163,12 +176,11 @@ def test_a_page_cache_that_cannot_be_dropped_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_reads(monkeypatch, None, window=1.0, floor_s=0.0)
-    monkeypatch.setattr(calibration, "_UNSHAPED_BYTES", 2 * CHUNK)
-    stuck = device(tmp_path, None)
-    fields = {name: getattr(stuck, name) for name in ShapedDevice.__slots__}
-    fields["drop_command"] = ("sh", "-c", "echo no permission >&2; exit 1")
+    monkeypatch.setattr(calibrate, "_UNSHAPED_BYTES", 2 * CHUNK)
+    command = ("sh", "-c", "echo no permission >&2; exit 1")
+    stuck = dataclasses.replace(device(tmp_path, None), drop_command=command)
     with pytest.raises(SiteError, match="no permission"):
-        calibration.calibrate(ShapedDevice(**fields), CHUNK)
+        measured(stuck)
 
 
 def test_rows_bear_the_columns_of_the_calibration_table() -> None:
@@ -219,18 +231,14 @@ def test_fio_takes_as_many_files_as_a_fast_device_needs_in_a_folder_with_a_long_
     assert readers.read_files(SERIAL, files, 4096, None).read_bytes == 200 * 4096
 
 
-def test_a_calibration_that_failed_is_tried_again_in_the_next_block(tmp_path: Path) -> None:
-    shaped = device(tmp_path, None)
-    again = Calibrator(
-        device=dataclasses.replace(shaped, drop_command=("false",)),
-        chunk_bytes=CHUNK,
-        target_ratio=None,
-        raw_dir=tmp_path / "raw",
-        say=lambda _text: None,
-    )
+def test_a_calibration_that_failed_is_tried_again_in_the_next_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrate, "_UNSHAPED_BYTES", 2 * CHUNK)
+    broken = dataclasses.replace(device(tmp_path, None), drop_command=("false",))
     for _block in range(2):
         with pytest.raises(SiteError, match="drop"):
-            again.first()
+            measured(broken)
 
 
 def test_a_reader_that_fails_names_the_directory(tmp_path: Path) -> None:

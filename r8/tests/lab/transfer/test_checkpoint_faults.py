@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +24,15 @@ import pytest
 
 from r8.errors import R8Error, told
 from r8.evidence.reader import read_run
-from r8.lab.campaign.engine_campaign import plan_campaign
+from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.rehearsal import fallback as ladder
 from r8.lab.rehearsal.fallback import LOOP, shaped_device
 from r8.lab.rehearsal.faults import EIO, FSYNC, WRITE, Fault
 from r8.lab.rehearsal.shape import Shape
 from r8.lab.site.file import load_site
-from r8.lab.transfer import campaign as work
-from r8.lab.transfer import checkpointing
-from r8.lab.transfer import stage as work_stage
-from r8.lab.transfer.campaign import open_work
-from r8.lab.transfer.jobs import Job
+from r8.lab.transfer import checkpointing, jobs
+from r8.lab.transfer import stage as stages
 from r8.lab.transfer.tools import write_checkpoint
 from r8.message import Answer
 from r8.tests.support.judged_run import findings
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
 
     from r8.evidence.reader import Evidence
     from r8.lab.rehearsal.fallback import ShapedDevice
-    from r8.lab.transfer.stage import WorkStage
+    from r8.lab.transfer.stage import Stage
     from r8.model import Finding
 
 taken, why_not = ladder.first_rung(ladder.capabilities())
@@ -121,7 +118,7 @@ class Bench:
     home: Path
     supervisor: Supervisor
     device: ShapedDevice
-    strike: Callable[[Bench, WorkStage], None] | None = None
+    strike: Callable[[Bench, Stage], None] | None = None
     struck: list[str] = field(default_factory=list)
 
     def run(self) -> Path:
@@ -133,7 +130,7 @@ class Bench:
         loaded = load_site(path)
         matrix, cells = plan_campaign(loaded, SCENARIO, ("array-full-each",), blocks=1, seed=8)
         root = self.home / "runs"
-        with open_work(loaded, matrix, cells, self.supervisor, runs_root=root) as campaign:
+        with open_campaign(loaded, matrix, cells, self.supervisor, runs_root=root) as campaign:
             return campaign.run(cells[0])
 
     def findings(self) -> dict[str, Finding]:
@@ -147,9 +144,9 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         shaped_device(SHAPE, supervisor, tmp_path, "array", IMAGE_BYTES) as device,
     ):
         made = Bench(tmp_path, supervisor, device)
-        real = work_stage.act
+        real = stages.act
 
-        def act(stage: WorkStage, phase: str, orders: Any) -> list[dict[str, Any]]:
+        def act(stage: Stage, phase: str, orders: Any) -> list[dict[str, Any]]:
             if phase != "measure" or made.strike is None:
                 return real(stage, phase, orders)
             thread = threading.Thread(target=_in_the_middle, args=(made, stage))
@@ -163,7 +160,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         yield made
 
 
-def _in_the_middle(bench: Bench, stage: WorkStage) -> None:
+def _in_the_middle(bench: Bench, stage: Stage) -> None:
     control = bench.device.control
     assert control is not None
     assert bench.strike is not None
@@ -180,17 +177,16 @@ def _in_the_middle(bench: Bench, stage: WorkStage) -> None:
     bench.struck.append("in the middle")
 
 
-def kill_a_rank(bench: Bench, stage: WorkStage) -> None:
-    assert stage.pool is not None
+def kill_a_rank(bench: Bench, stage: Stage) -> None:
     os.kill(stage.pool.workers[1].process.pid, signal.SIGKILL)
 
 
-def fail_flushes(bench: Bench, _stage: WorkStage) -> None:
+def fail_flushes(bench: Bench, _stage: Stage) -> None:
     assert bench.device.control is not None
     bench.device.control.inject(Fault(kind=EIO, on=FSYNC))
 
 
-def fail_data(bench: Bench, _stage: WorkStage) -> None:
+def fail_data(bench: Bench, _stage: Stage) -> None:
     """Everywhere but in the file system's own log, whose loss is another case; then no more."""
     control = bench.device.control
     assert control is not None
@@ -237,14 +233,11 @@ def test_a_save_on_a_real_device_is_durable_reads_back_and_takes_what_the_shape_
 def test_a_save_timed_without_its_flush_is_refused_by_the_durability_rule(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = checkpointing.JOB
-    unflushed = Job(
-        moves=job.moves,
-        make=job.make,
-        specs=job.specs,
+    unflushed = replace(
+        checkpointing.JOB,
         phases=lambda stage, files: checkpointing.checkpoint(stage, files, flushed=False),
     )
-    monkeypatch.setitem(work.JOBS, "checkpoint", unflushed)
+    monkeypatch.setattr(jobs, "JOBS", (unflushed,))
     found = bench.findings()
     assert found["W1"].answer is Answer.REFUTED
     assert "0 of 6 files flushed" in found["W1"].arithmetic
@@ -269,7 +262,7 @@ def test_a_rank_killed_in_the_middle_leaves_an_invalid_cell_and_nothing_half_ren
 def test_a_full_file_system_leaves_an_invalid_cell_with_the_reason(bench: Bench) -> None:
     stuffing = bench.device.mount / "stuffing"
 
-    def fill(_bench: Bench, _stage: WorkStage) -> None:
+    def fill(_bench: Bench, _stage: Stage) -> None:
         free = os.statvfs(bench.device.mount)
         with stuffing.open("wb") as file, contextlib.suppress(OSError):
             os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - MIB)
@@ -317,7 +310,7 @@ def test_a_device_whose_log_is_gone_says_so_before_what_could_not_be_removed(ben
         bench.run()
     lines = told(raised.value)
     assert "Input/output error" in lines[0], lines
-    assert "files of a work run" in lines[-1], lines
+    assert "files of a transfer" in lines[-1], lines
     control.clear_faults()
     mount = bench.device.mount
     subprocess.run(["umount", str(mount)], check=True)

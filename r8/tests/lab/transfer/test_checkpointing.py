@@ -12,40 +12,34 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from r8.errors import SiteError
-from r8.lab.instruments import write_ceiling
+from r8.lab.campaign.campaign import plan_campaign
+from r8.lab.instruments import fio
 from r8.lab.machine import commands
 from r8.lab.site.file import load_site
 from r8.lab.site.plan import places, plan_for
+from r8.lab.testbed import imagined
 from r8.lab.transfer import checkpointing
+from r8.lab.transfer.stage import transfer_of
 from r8.lab.transfer.tools import write_checkpoint
 
 if TYPE_CHECKING:
-    from r8.lab.transfer.stage import WorkStage
+    from r8.lab.transfer.stage import Files
 
 SITES = Path(__file__).resolve().parents[4] / "data" / "sites"
 MIB = 1 << 20
 
 
-class FakeStage:
-    """A fake at the seam of a stage: only what the plan's arithmetic asks for."""
-
-    def __init__(self, tool: str, workers: int = 4) -> None:
-        self.plan = load_site(SITES / "rehearsal.toml").site.works["r1-checkpoint"]
-        self.arm = next(one for one in self.plan.arm.values() if one.tool == tool)
-        self.workers = tuple(f"w{number}" for number in range(workers))
-
-    def setting(self, name: str) -> float | None:
-        """No arm has its own."""
-        found: float | None = self.plan.settings.get(name)
-        return found
+def saved(tool: str) -> Files:
+    """What four ranks of the rehearsal write with a tool."""
+    loaded = load_site(SITES / "rehearsal.toml")
+    _, cells = plan_campaign(loaded, "r1-checkpoint", (f"array-{tool}",), blocks=1, seed=8)
+    (place,) = (one for one in cells if one.concurrency == 4)
+    found = transfer_of(imagined(loaded.site), "r1-checkpoint", place, run_id="r", seed=8)
+    return checkpointing.planned(found)
 
 
-def stage(tool: str) -> WorkStage:
-    return FakeStage(tool)  # type: ignore[return-value]
-
-
-def test_both_readings_of_the_published_text_are_planned() -> None:
-    full, sharded = (checkpointing.planned(stage(tool)) for tool in ("full-each", "sharded"))
+def test_both_interpretations_of_the_published_text_are_planned() -> None:
+    full, sharded = (saved(tool) for tool in ("full-each", "sharded"))
     assert full.total_bytes == 4 * sharded.total_bytes
     assert sharded.total_bytes == 192 * MIB
     assert (full.files, sharded.files) == (12, 4)
@@ -145,8 +139,8 @@ def test_the_write_ceiling_is_a_flushed_direct_write_whose_file_is_removed(
         )
 
     monkeypatch.setattr(commands, "run", run)
-    row = write_ceiling.measure(tmp_path, "array", 80 * MIB)
-    assert write_ceiling.bytes_per_s(row) == 80 * MIB
+    row = fio.write_ceiling(tmp_path, "array", 80 * MIB)
+    assert fio.write_bytes_per_s(row) == 80 * MIB
     assert {"--direct=1", "--end_fsync=1", f"--size={80 * MIB}"} <= set(asked[0])
     assert asked[1][:2] == ["sync", "-f"]
     assert list(tmp_path.iterdir()) == []
@@ -159,7 +153,7 @@ def test_a_fio_that_wrote_nothing_is_an_error(
     result = commands.CommandResult(argv=("fio",), returncode=0, output=said, error=None)
     monkeypatch.setattr(commands, "run", lambda _argv, **_: result)
     with pytest.raises(SiteError, match="writing the ceiling of array failed"):
-        write_ceiling.measure(tmp_path, "array", MIB)
+        fio.write_ceiling(tmp_path, "array", MIB)
 
 
 def test_an_arm_runs_on_the_engines_it_names_each_under_the_same_load() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -10,16 +11,17 @@ import msgspec
 import pytest
 
 from r8.errors import SiteError
-from r8.lab.campaign.engine_campaign import plan_campaign
-from r8.lab.campaign.testbed import imagined
+from r8.lab.campaign.campaign import plan_campaign
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import preflight
 from r8.lab.rehearsal import build
 from r8.lab.site.file import LoadedSite, Site, load_site
+from r8.lab.testbed import imagined
 from r8.lab.transfer import engine_loading
+from r8.lab.transfer.stage import transfer_of
 
 if TYPE_CHECKING:
-    from r8.lab.transfer.stage import WorkStage
+    from r8.lab.transfer.stage import Stage
 
 SITE = load_site(Path(__file__).resolve().parents[4] / "data" / "sites" / "rehearsal.toml")
 LOAD, SWITCH, ARM = "r1-model-load", "r1-model-switch", "array-engine"
@@ -30,21 +32,13 @@ def _changed(**fields: Any) -> LoadedSite:
     return msgspec.structs.replace(SITE, site=msgspec.structs.replace(SITE.site, **fields))
 
 
-def _stage(tmp_path: Path, scenario: str = LOAD, site: Site = SITE.site) -> WorkStage:
-    """As much of a cell as the orders are made of."""
-    arm = site.works[scenario].arm[ARM]
-    recording = SimpleNamespace(
-        raw=lambda name: tmp_path / name, run=SimpleNamespace(scenario=scenario, seed=8)
-    )
-    made = SimpleNamespace(
-        arm=arm,
-        testbed=imagined(site),
-        recording=recording,
-        place=SimpleNamespace(arm=ARM),
-        setting=arm.settings.get,
-        workers=tuple(MODELS),
-    )
-    return cast("WorkStage", made)
+def _stage(tmp_path: Path, scenario: str = LOAD, site: Site = SITE.site, workers: int = 2) -> Stage:
+    """A cell on a testbed that is not built, without workers."""
+    _, cells = plan_campaign(SITE, scenario, (ARM,), blocks=1, seed=8)
+    place = replace(cells[0], concurrency=workers)
+    recording = SimpleNamespace(raw=lambda name: tmp_path / name)
+    transfer = transfer_of(imagined(site), scenario, place, run_id="r", seed=8)
+    return transfer.begun(cast("Any", recording), cast("Any", None))
 
 
 def test_the_model_that_was_loaded_last_is_loaded_warm(
@@ -98,7 +92,7 @@ def test_a_site_that_cannot_start_them_is_refused(
 ) -> None:
     loaded = _changed(**fields)
     with pytest.raises(SiteError, match=word):
-        engine_loading.require_engines(_stage(tmp_path, site=loaded.site), count)
+        engine_loading.require_engines(_stage(tmp_path, site=loaded.site, workers=count))
     if fields:
         failed = [one for one in preflight(loaded, LOAD, tmp_path) if not one.ok]
         assert f"engines of {ARM}" in [one.name for one in failed]
@@ -108,9 +102,9 @@ def test_engines_that_do_not_fit_in_memory_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_loading, "available_memory_bytes", lambda: 11 * 10**9)
-    engine_loading.require_engines(_stage(tmp_path), 1)
+    engine_loading.require_engines(_stage(tmp_path, workers=1))
     with pytest.raises(SiteError, match="2 engines of 6000000000 bytes do not fit"):
-        engine_loading.require_engines(_stage(tmp_path), 2)
+        engine_loading.require_engines(_stage(tmp_path, workers=2))
 
 
 def test_without_a_rehearsal_there_is_no_model_to_make(tmp_path: Path) -> None:
@@ -131,6 +125,8 @@ def test_a_dry_run_prints_the_engines_command(scenario: str) -> None:
 
 
 def test_only_arms_that_start_engines_have_a_model_made() -> None:
-    assert build._needs(SITE.site, LOAD, ("array", "local-nvme")).model is None
-    needs = build._needs(SITE.site, LOAD, ("array", ARM))
+    rehearsal = SITE.site.rehearsal
+    assert rehearsal is not None
+    assert build._needs(SITE.site, rehearsal, LOAD, ("array", "local-nvme")).model is None
+    needs = build._needs(SITE.site, rehearsal, LOAD, ("array", ARM))
     assert needs.model == {"layers": 32, "kv_heads": 16, "head_dim": 128, "hidden": 256, "seed": 8}

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 
 from r8.errors import SiteError
-from r8.lab.machine.hosts import KvDirectory
-from r8.lab.site.file import Host
+from r8.lab.campaign.campaign import plan_campaign
+from r8.lab.site.file import load_site
+from r8.lab.testbed import imagined
 from r8.lab.transfer import checkpointing, loading, model_files, switching
-from r8.lab.transfer import stage as work_stage
-from r8.lab.transfer.stage import ALL_FILES, make_durable
+from r8.lab.transfer import stage as stages
+from r8.lab.transfer.stage import make_durable, transfer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from r8.lab.transfer.stage import WorkStage
+    from r8.lab.transfer.stage import Stage
 
 WEIGHTS = b"w" * 1000
+SITE = load_site(Path(__file__).resolve().parents[4] / "data" / "sites" / "mi308x-r1-models.toml")
 
 
 def _models(root: Path, count: int) -> None:
@@ -33,31 +37,26 @@ def _models(root: Path, count: int) -> None:
         (folder / "tokenizer.json").write_bytes(b"t" * 77)
 
 
-def _stage(root: Path, workers: tuple[str, ...]) -> tuple[WorkStage, list[dict[str, Any]]]:
-    """As much of a cell as its files are asked about, and the events it leaves."""
+def _stage(root: Path, workers: int) -> tuple[Stage, list[dict[str, Any]]]:
+    """A switching cell that finds its models below `root`, and the events it leaves."""
     events: list[dict[str, Any]] = []
     recording = SimpleNamespace(event=lambda name, **detail: events.append({"name": name} | detail))
-    host = Host(name="here")
-    made = SimpleNamespace(
-        path=root,
-        arm=SimpleNamespace(files_dir=str(root), tool="safetensors"),
-        plan=SimpleNamespace(job="load", time_scale=1.0),
-        workers=workers,
-        setting={"period_s": 6.0}.get,
-        recording=recording,
-        directory=KvDirectory(host=host, path=str(root), suffixes=ALL_FILES),
-        say=lambda _words: None,
-    )
-    return cast("WorkStage", made), events
+    _, cells = plan_campaign(SITE, "r1-model-switch", ("array",), blocks=1, seed=8)
+    place = replace(cells[0], concurrency=workers)
+    transfer = transfer_of(imagined(SITE.site), "r1-model-switch", place, run_id="r", seed=8)
+    arm = msgspec.structs.replace(transfer.arm, files_dir=str(root))
+    directory = replace(transfer.directory, path=str(root))
+    transfer = replace(transfer, arm=arm, directory=directory)
+    return transfer.begun(cast("Any", recording), cast("Any", None)), events
 
 
 def test_a_directory_with_more_models_than_workers_is_durable_and_only_weights_are_to_be_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight models lie there for loading; a switching run of four uses the first four."""
-    monkeypatch.setattr(work_stage, "QUIET_S", 0.01)
+    monkeypatch.setattr(stages, "QUIET_S", 0.01)
     _models(tmp_path, 8)
-    stage, events = _stage(tmp_path, ("w0", "w1", "w2", "w3"))
+    stage, events = _stage(tmp_path, 4)
     files = loading.make_models(stage)
     assert (files.files, files.total_bytes) == (4, 4 * len(WEIGHTS))
     make_durable(stage, files)
@@ -84,7 +83,7 @@ def test_switched_loaders_share_a_device_so_the_last_alone_loads_warm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _models(tmp_path, 3)
-    stage, _ = _stage(tmp_path, ("w0", "w1", "w2"))
+    stage, _ = _stage(tmp_path, 3)
     acted: dict[str, list[str]] = {}
     monkeypatch.setattr(switching, "act", lambda _s, phase, to: acted.update({phase: list(to)}))
     for name in ("make_durable", "drop", "rewarm", "look"):
@@ -95,7 +94,7 @@ def test_switched_loaders_share_a_device_so_the_last_alone_loads_warm(
 
 def test_bytes_of_a_readback_are_sampled_on_both_sides() -> None:
     """W2 asks the device's counter for them; the earlier checkpoint is read right after."""
-    assert {"measure", "warm", "readback"} == work_stage.BALANCED
+    assert {"measure", "warm", "readback"} == stages.BALANCED
     assert "readback" in checkpointing.checkpoint.__code__.co_consts
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.evidence.reader import read_run
-from r8.lab.campaign.engine_campaign import plan_campaign
+from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.rehearsal.build import STACK_DIR
 from r8.lab.rehearsal.fallback import LOOP, capabilities
 from r8.lab.rehearsal.stack import is_ready
 from r8.lab.site.file import load_site
-from r8.lab.transfer.campaign import open_scenario
 from r8.message import Answer
 from r8.tests.support.judged_run import findings
 
@@ -48,7 +47,7 @@ def _load_once(tmp_path: Path, *, drops: bool) -> dict[str, Finding]:
     matrix, cells = plan_campaign(loaded, SCENARIO, ("array",), blocks=1, seed=8)
     with (
         Supervisor(tmp_path / ".supervisor") as supervisor,
-        open_scenario(loaded, matrix, cells, supervisor, runs_root=tmp_path) as campaign,
+        open_campaign(loaded, matrix, cells, supervisor, runs_root=tmp_path) as campaign,
     ):
         path = campaign.run(cells[0])
     return findings(read_run(path))

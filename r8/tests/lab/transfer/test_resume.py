@@ -1,4 +1,4 @@
-"""`--resume` of a work scenario: killed in the middle of a cell, it goes on where it stopped.
+"""`--resume` without a KV engine: killed in the middle of a cell, it goes on where it stopped.
 
 The campaign, the run directories and the kill are real; the job is a stand-in that writes one file
 and has one worker say that it read it, so that nothing but an interpreter is needed.
@@ -7,7 +7,6 @@ and has one worker say that it read it, so that nothing but an interpreter is ne
 from __future__ import annotations
 
 import hashlib
-import os
 import signal
 import subprocess
 import sys
@@ -21,15 +20,12 @@ import pytest
 
 from r8.errors import InstrumentError, SiteError, told
 from r8.evidence.reader import read_run
-from r8.lab.campaign.engine_campaign import plan_campaign
+from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.file import load_site
 from r8.lab.site.matrix import cell_states, mark_broken, write_matrix
-from r8.lab.transfer import campaign as work
-from r8.lab.transfer.campaign import open_work
-from r8.lab.transfer.jobs import Job
-from r8.lab.transfer.stage import Files, WorkStage, act
-from r8.lab.transfer.worker_pool import WorkerSpec
+from r8.lab.transfer import jobs, loading
+from r8.lab.transfer.stage import Files, Job, Stage, Transfer, act
 from r8.scenarios.planning import Round, planned
 
 if TYPE_CHECKING:
@@ -89,22 +85,21 @@ for line in sys.stdin:
 """
 
 
-def _make(stage: WorkStage) -> Files:
-    (stage.path / "file").write_bytes(b"12345")
+def _make(transfer: Transfer) -> Files:
+    (transfer.path / "file").write_bytes(b"12345")
     return Files(files=1, total_bytes=5, made=True)
 
 
-def _specs(stage: WorkStage) -> list[WorkerSpec]:
-    argv = (sys.executable, "-c", WORKER)
-    return [WorkerSpec(name=name, argv=argv, env=dict(os.environ)) for name in stage.workers]
+def _jobs(home: Path, in_the_middle: Callable[[Stage], None]) -> tuple[Job]:
+    """The loading job with a worker and phases of this test."""
+    tool = home / "worker.py"
+    tool.write_text(WORKER)
 
-
-def _job(in_the_middle: Callable[[WorkStage], None]) -> Job:
-    def phases(stage: WorkStage, _files: Files) -> None:
+    def phases(stage: Stage, _files: Files) -> None:
         act(stage, "rewarm", {name: {} for name in stage.workers})
         in_the_middle(stage)
 
-    return Job(moves="read", make=_make, specs=_specs, phases=phases)
+    return (replace(loading.JOB, tool=lambda _arm: tool, make=_make, phases=phases),)
 
 
 def _site(home: Path) -> Path:
@@ -118,17 +113,17 @@ def _site(home: Path) -> Path:
 def begin_and_hang(home: Path) -> None:
     """What the process that will be killed does: the first cell, and half of the second."""
 
-    def hang(_stage: WorkStage) -> None:
+    def hang(_stage: Stage) -> None:
         if list(home.glob("runs/*/*/MANIFEST*")):
             (home / HELD_FILE).touch()
             time.sleep(PATIENCE_S)
 
-    work.JOBS["load"] = _job(hang)
+    jobs.JOBS = _jobs(home, hang)
     loaded = load_site(_site(home))
     matrix, cells = plan_campaign(loaded, SCENARIO, ("one", "two"), blocks=1, seed=8)
     with (
         Supervisor(home / "supervisor") as supervisor,
-        open_work(loaded, matrix, cells, supervisor, runs_root=home / "runs") as campaign,
+        open_campaign(loaded, matrix, cells, supervisor, runs_root=home / "runs") as campaign,
     ):
         for cell in cells:
             campaign.run(cell)
@@ -164,7 +159,7 @@ def _digests(path: Path) -> dict[str, str]:
     return {str(one): hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
 
 
-def test_a_killed_work_campaign_goes_on_with_the_cells_it_had_not_finished(
+def test_a_killed_campaign_goes_on_with_the_cells_it_had_not_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _killed(tmp_path)
@@ -176,11 +171,11 @@ def test_a_killed_work_campaign_goes_on_with_the_cells_it_had_not_finished(
     before = _digests(folder / f"{one.matrix.campaign_id}-{one.places[0].name}")
     assert before
 
-    monkeypatch.setitem(work.JOBS, "load", _job(lambda _stage: None))
+    monkeypatch.setattr(jobs, "JOBS", _jobs(tmp_path, lambda _stage: None))
     mark_broken(folder, one.matrix.campaign_id)
     with (
         Supervisor(tmp_path / "supervisor") as supervisor,
-        open_work(
+        open_campaign(
             one.loaded, one.matrix, one.places, supervisor, runs_root=tmp_path / "runs"
         ) as campaign,
     ):
@@ -198,7 +193,7 @@ def test_a_campaign_is_not_resumed_on_another_site(tmp_path: Path) -> None:
     matrix, cells = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8)
     with (
         Supervisor(tmp_path / "supervisor") as supervisor,
-        open_work(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs"),
+        open_campaign(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs"),
     ):
         pass
     site = tmp_path / "site.toml"
@@ -213,7 +208,7 @@ def test_a_campaign_is_not_resumed_with_another_plan(tmp_path: Path, other: dict
     matrix, cells = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8)
     with (
         Supervisor(tmp_path / "supervisor") as supervisor,
-        open_work(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs"),
+        open_campaign(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs"),
     ):
         pass
     assert _resume(tmp_path, arms="one", blocks=1)
@@ -263,19 +258,19 @@ def test_what_broke_a_cell_stands_before_what_broke_in_taking_its_files_away(
 ) -> None:
     """As on a device that is gone: neither can the cell go on, nor can its files be removed."""
 
-    def fails(stage: WorkStage) -> None:
-        monkeypatch.setattr(stage.supervisor, "undo", cannot)
+    def fails(stage: Stage) -> None:
+        monkeypatch.setattr(stage.testbed.supervisor, "undo", cannot)
         raise InstrumentError("rank w0 failed: EIO", where="/kv", next_step="look at the device")
 
     def cannot(_token: int) -> None:
-        raise SiteError("not undone: files of a work run", where="supervisor", next_step="mend it")
+        raise SiteError("not undone: files of a transfer", where="supervisor", next_step="mend it")
 
-    monkeypatch.setitem(work.JOBS, "load", _job(fails))
+    monkeypatch.setattr(jobs, "JOBS", _jobs(tmp_path, fails))
     loaded = load_site(_site(tmp_path))
     matrix, cells = plan_campaign(loaded, SCENARIO, ("one",), blocks=1, seed=8)
     with (
         Supervisor(tmp_path / "supervisor") as supervisor,
-        open_work(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs") as campaign,
+        open_campaign(loaded, matrix, cells, supervisor, runs_root=tmp_path / "runs") as campaign,
     ):
         with pytest.raises(SiteError) as raised:
             campaign.run(cells[0])
