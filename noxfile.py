@@ -99,9 +99,9 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session
 def audit(session: nox.Session) -> None:
-    """The published figures: audit report, tables and ledger made again; `-- --check` compares."""
+    """The published figures: audit report and tables made again; `-- --check` compares."""
     session.install(*JUDGE)
-    session.run("python", "-m", "r8.audit.files", *(session.posargs or ["--write"]))
+    session.run("python", "-m", "r8.cli.published", *(session.posargs or ["--write"]))
 
 
 @nox.session

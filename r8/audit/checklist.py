@@ -1,30 +1,28 @@
 """The five checks buyers are told to make, answered for one report from the ledger alone.
 
 Baseline, platform and topology, run-to-run deviation, third-party report, reproduction material.
-An answer is `stated`, `partly` (some of it, or stated and not supported by the printed numbers), or
-`not published`. It says what is on the pages, not what exists.
+Each counts what a buyer needs and what of it is on the pages: all of it is `stated`, some of it
+`partly`, none of it `not published`. It says what is on the pages, not what exists.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from r8.audit.finding import AuditAnswer
-from r8.audit.rules import audit
-from r8.claims.words import LANGUAGES, say
+from r8.audit.relations import repeats
+from r8.message import Answer, Check, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from r8.audit.finding import AuditFinding
     from r8.claims.ledger import Figure, Ledger
     from r8.claims.reports import Report, Reports
+    from r8.message import Facts
 
-CHECKS = ("baseline", "platform", "deviation", "third_party", "material")
 DEVIATION_METRIC = "run_to_run_deviation"
 _COMPARED = ("_change", "_ratio", "_reduction", "speedup")
-MEASURED_READINGS = "published"
+RAW_ROWS = "published"
 
 
 class Status(StrEnum):
@@ -36,28 +34,21 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """One line behind an answer: a sentence of the catalogue and what it names."""
+class ChecklistItem:
+    """One of the five checks, what was counted, and the lines behind the answer."""
 
-    key: str
-    facts: Mapping[str, str] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)  # language -> {text} of the sentence
+    check: Check
+    lines: tuple[Message | AuditFinding, ...]
 
-    def text(self, language: str) -> str:
-        """The line in one language."""
-        return say(language, self.key, **self.facts, text=self.texts.get(language, ""))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One of the five checks and its answer."""
-
-    name: str
-    status: Status
-    evidence: tuple[Evidence, ...]
+    @property
+    def status(self) -> Status:
+        """Whether all, some or none of what a buyer needs is on the pages."""
+        if self.check.answer is Answer.HELD:
+            return Status.STATED
+        return Status.PARTLY if self.check.measured else Status.NOT_PUBLISHED
 
 
-def checklist(ledger: Ledger, reports: Reports, report_id: str) -> list[Check]:
+def checklist(ledger: Ledger, reports: Reports, report_id: str) -> list[ChecklistItem]:
     """The five answers for one report.
 
     Raises:
@@ -75,109 +66,117 @@ def checklist(ledger: Ledger, reports: Reports, report_id: str) -> list[Check]:
     ]
 
 
-def as_markdown(checks: list[Check], report_id: str, language: str) -> str:
-    """The answers as a list."""
-    lines = [f"# {say(language, 'check.title', report=report_id)}", ""]
-    for check in checks:
-        status = say(language, f"status.{check.status.replace(' ', '_')}")
-        lines.append(f"- **{say(language, f'check.{check.name}')}**: {status}")
-        lines += [f"  - {one.text(language)}" for one in check.evidence]
-    return "\n".join(lines) + "\n"
+def _item(
+    name: str, counted: str, parts: list[bool], lines: list[Message | AuditFinding]
+) -> ChecklistItem:
+    """An item that needs every part; one without any part needs at least one."""
+    return ChecklistItem(
+        check=Check(
+            quantity=counted,
+            measured=sum(parts),
+            op=">=",
+            limit=max(len(parts), 1),
+            message=name,
+        ),
+        lines=tuple(lines),
+    )
 
 
-def _baseline(ledger: Ledger, reports: Reports, figures: list[Figure]) -> Check:
+def _quote(entry: str, quote: str) -> Message:
+    """A line that repeats what a field of `Reports` says: `R2.topology`, in every language."""
+    return Message(id=entry, facts={"quote": quote})
+
+
+def _baseline(ledger: Ledger, reports: Reports, figures: list[Figure]) -> ChecklistItem:
     """Every comparison names what it compares with, and prints that reading."""
-    evidence: list[Evidence] = []
-    good = bad = 0
+    lines: list[Message | AuditFinding] = []
+    parts: list[bool] = []
     compared = [one for one in figures if one.metric.endswith(_COMPARED)]
     for scenario in dict.fromkeys(one.scenario for one in compared):
-        named = reports.baselines.get(scenario, {})
-        if any(named.values()):
-            evidence.append(Evidence(key="check.named", facts={"scenario": scenario}, texts=named))
-        else:
-            evidence.append(Evidence(key="check.unnamed", facts={"scenario": scenario}))
+        known = reports.scenarios.get(scenario)
+        named = known is not None and any(known.baseline.values())
+        facts: Facts = {"scenario": scenario, "quote": f"{scenario}.baseline"}
+        lines.append(Message(id="baseline-named" if named else "baseline-unnamed", facts=facts))
         for one in (one for one in compared if one.scenario == scenario):
             readable = one.formula is not None and all(
                 ledger.figures[name].value is not None for name in ledger.inputs(one.formula)
             )
             if not readable:
                 facts = {"figure": one.figure_id, "printed": one.as_printed}
-                evidence.append(Evidence(key="check.no_reading", facts=facts))
-            if readable and any(named.values()):
-                good += 1
-            else:
-                bad += 1
+                lines.append(Message(id="baseline-no-reading", facts=facts))
+            parts.append(readable and named)
     if not compared:
-        evidence.append(Evidence(key="check.no_comparison"))
-    status = Status.PARTLY if good and bad else Status.STATED if good else Status.NOT_PUBLISHED
-    return Check(name="baseline", status=status, evidence=tuple(evidence))
+        lines.append(Message(id="baseline-no-comparison"))
+    return _item("checklist-baseline", "comparisons with a named, printed baseline", parts, lines)
 
 
-def _platform(report: Report) -> Check:
-    parts = [dict.fromkeys(LANGUAGES, report.platform), report.topology]
-    evidence = tuple(Evidence(key="check.is", texts=texts) for texts in parts if texts["en"])
-    status = (Status.NOT_PUBLISHED, Status.PARTLY, Status.STATED)[len(evidence)]
-    return Check(name="platform", status=status, evidence=evidence)
+def _platform(report: Report) -> ChecklistItem:
+    lines: list[Message | AuditFinding] = []
+    if report.platform:
+        lines.append(Message(id="platform-stated", facts={"platform": report.platform}))
+    if report.topology["en"]:
+        lines.append(_quote("topology-stated", f"{report.report_id}.topology"))
+    parts = [bool(report.platform), bool(report.topology["en"])]
+    return _item("checklist-platform", "platform, topology", parts, lines)
 
 
-def _deviation(ledger: Ledger, report_id: str, figures: list[Figure]) -> Check:
+def _deviation(ledger: Ledger, report_id: str, figures: list[Figure]) -> ChecklistItem:
     """A stated deviation is supported when every printed pair keeps it."""
+    name, counted = "checklist-deviation", "a stated deviation, pairs that keep it"
     stated = [one for one in figures if one.metric == DEVIATION_METRIC]
     if not stated:
-        elsewhere = [
-            one
+        elsewhere: list[Message | AuditFinding] = [
+            Message(
+                id="deviation-elsewhere",
+                facts={"printed": one.as_printed, "reports": ", ".join(one.reports)},
+            )
             for one in ledger.figures.values()
             if one.metric == DEVIATION_METRIC and report_id not in one.reports
         ]
-        others = tuple(
-            Evidence(
-                key="check.elsewhere",
-                facts={"printed": one.as_printed, "reports": ", ".join(one.reports)},
-            )
-            for one in elsewhere
-        )
-        return Check(name="deviation", status=Status.NOT_PUBLISHED, evidence=others)
+        return _item(name, counted, [], elsewhere)
     ids = {one.figure_id for one in stated}
-    pairs = [one for one in audit(ledger) if one.rule_id == "A9" and ids & set(one.figures)]
-    evidence = [
-        Evidence(
-            key="check.deviation_stated", facts={"printed": one.as_printed, "where": one.where}
-        )
+    pairs = [one for one in repeats(ledger) if ids & set(one.figures)]
+    lines: list[Message | AuditFinding] = [
+        Message(id="deviation-stated", facts={"printed": one.as_printed, "where": one.where})
         for one in stated
     ]
-    counts = {str(answer).lower(): 0 for answer in AuditAnswer}
-    for pair in pairs:
-        counts[str(pair.answer).lower()] += 1
-    facts = {name: str(count) for name, count in counts.items()} | {"total": str(len(pairs))}
-    evidence.append(Evidence(key="check.pairs" if pairs else "check.no_pairs", facts=facts))
-    evidence += [
-        Evidence(key="check.is", texts={"en": pair.text("en"), "zh": pair.text("zh")})
-        for pair in pairs
-        if pair.answer is not AuditAnswer.FOLLOWS
-    ]
-    supported = bool(pairs) and all(pair.answer is AuditAnswer.FOLLOWS for pair in pairs)
-    status = Status.STATED if supported else Status.PARTLY
-    return Check(name="deviation", status=status, evidence=tuple(evidence))
+    if pairs:
+        answers = [one.answer for one in pairs]
+        facts = {
+            "total": len(pairs),
+            "follows": answers.count(Answer.HELD),
+            "off": answers.count(Answer.REFUTED),
+            "undetermined": answers.count(Answer.UNKNOWN),
+        }
+        lines.append(Message(id="deviation-pairs", facts=facts))
+    else:
+        lines.append(Message(id="deviation-no-pairs"))
+    kept = [one.answer is Answer.HELD for one in pairs]
+    lines += [one for one in pairs if one.answer is not Answer.HELD]
+    return _item(name, counted, [True, *(kept or [False])], lines)
 
 
-def _third_party(report: Report) -> Check:
+def _third_party(report: Report) -> ChecklistItem:
+    name, counted = "checklist-third-party", "a third-party report, its tester"
     if not any(report.third_party.values()):
-        return Check(name="third_party", status=Status.NOT_PUBLISHED, evidence=())
-    evidence = [Evidence(key="check.is", texts=report.third_party)]
-    named = bool(report.organisation)
-    texts = dict.fromkeys(("en", "zh"), report.organisation)
-    evidence.append(Evidence(key="check.tester" if named else "check.no_tester", texts=texts))
-    status = Status.STATED if named else Status.PARTLY
-    return Check(name="third_party", status=status, evidence=tuple(evidence))
+        return _item(name, counted, [], [])
+    tester = Message(id="tester-unnamed")
+    if report.organisation:
+        tester = Message(id="tester-named", facts={"organisation": report.organisation})
+    lines: list[Message | AuditFinding] = [
+        _quote("third-party-stated", f"{report.report_id}.third_party"),
+        tester,
+    ]
+    return _item(name, counted, [True, bool(report.organisation)], lines)
 
 
-def _material(report: Report) -> Check:
+def _material(report: Report) -> ChecklistItem:
+    name, counted = "checklist-material", "material to repeat it with, its raw rows"
     if not any(report.reproduction.values()):
-        return Check(name="material", status=Status.NOT_PUBLISHED, evidence=())
-    raw = report.raw_data == MEASURED_READINGS
-    evidence = (
-        Evidence(key="check.is", texts=report.reproduction),
-        Evidence(key="check.raw" if raw else "check.no_raw"),
-    )
-    status = Status.STATED if raw else Status.PARTLY
-    return Check(name="material", status=status, evidence=evidence)
+        return _item(name, counted, [], [])
+    raw = report.raw_data == RAW_ROWS
+    lines: list[Message | AuditFinding] = [
+        _quote("reproduction-stated", f"{report.report_id}.reproduction"),
+        Message(id="raw-published" if raw else "raw-unpublished"),
+    ]
+    return _item(name, counted, [True, raw], lines)

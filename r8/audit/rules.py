@@ -1,19 +1,16 @@
 """`r8 audit`: which printed numbers follow from which others, rule by rule.
 
 Nothing here measures: a finding is arithmetic on printed numbers and says what it divided by what.
-OFF means that no reading of the printed inputs gives the printed result; it does not say why.
+OFF means that no value which prints like the inputs gives the printed result; it does not say why.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from r8.audit import figures as audit_figures
-from r8.audit import relations as audit_relations
-from r8.audit import repeat as audit_repeat
-from r8.audit import utilisation as audit_utilisation
-from r8.claims.words import say
+from r8.audit import figures, relations
+from r8.claims.measured import samples_needed
 from r8.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,30 +18,39 @@ if TYPE_CHECKING:
 
     from r8.audit.finding import AuditFinding
     from r8.claims.ledger import Ledger
+    from r8.message import Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRule:
-    """A rule: its id, and what applies it to a whole ledger."""
+    """A rule: its id, what applies it to a whole ledger, and the numbers of its explanation."""
 
     rule_id: str
     apply: Callable[[Ledger], Iterator[AuditFinding]]
+    facts: Facts = field(default_factory=dict)
 
 
 RULES = (
-    AuditRule(rule_id="A1", apply=audit_figures.derived),
-    AuditRule(rule_id="A2", apply=audit_figures.labels),
-    AuditRule(rule_id="A3", apply=audit_figures.reprints),
-    AuditRule(rule_id="A4", apply=audit_relations.ranges),
-    AuditRule(rule_id="A5", apply=audit_relations.bases),
-    AuditRule(rule_id="A6", apply=audit_relations.ceilings),
-    AuditRule(rule_id="A7", apply=audit_figures.percentiles),
-    AuditRule(rule_id="A8", apply=audit_relations.dimensions),
-    AuditRule(rule_id="A9", apply=audit_repeat.pairs),
-    AuditRule(rule_id="A10", apply=audit_utilisation.model),
-    AuditRule(rule_id="A11", apply=audit_figures.platforms),
+    AuditRule(rule_id="A1", apply=figures.derived),
+    AuditRule(rule_id="A2", apply=figures.labels),
+    AuditRule(rule_id="A3", apply=figures.reprints),
+    AuditRule(rule_id="A4", apply=relations.ranges),
+    AuditRule(
+        rule_id="A5",
+        apply=relations.bases,
+        facts={"tolerance_share": float(relations.SIZE_TOLERANCE)},
+    ),
+    AuditRule(rule_id="A6", apply=relations.ceilings),
+    AuditRule(
+        rule_id="A7",
+        apply=figures.percentiles,
+        facts={"p90": samples_needed(90), "p99": samples_needed(99)},
+    ),
+    AuditRule(rule_id="A8", apply=relations.dimensions),
+    AuditRule(rule_id="A9", apply=relations.repeats),
+    AuditRule(rule_id="A10", apply=relations.models),
+    AuditRule(rule_id="A11", apply=figures.platforms),
 )
-EXPLAINED = ("why", "reads", "threshold")
 
 
 def audit(ledger: Ledger, report: str | None = None) -> list[AuditFinding]:
@@ -60,28 +66,17 @@ def audit(ledger: Ledger, report: str | None = None) -> list[AuditFinding]:
     return [one for one in found if report is None or report in one.reports]
 
 
-def explain_rule(rule_id: str, language: str = "en") -> str:
-    """Title, reason, inputs and threshold of an audit rule.
-
-    Raises:
-        UsageError: no audit rule has this id.
-
-    """
-    wanted = rule_id.upper()
-    if all(rule.rule_id != wanted for rule in RULES):
-        known = ", ".join(rule.rule_id for rule in RULES)
-        raise UsageError(
-            f"no audit rule {rule_id!r}", where="r8 explain", next_step=f"choose one of {known}"
-        )
-    lines = [f"{wanted}  {say(language, f'{wanted}.title')}", ""]
-    lines += [
-        f"{say(language, f'explain.{name}')}: {say(language, f'{wanted}.{name}')}"
-        for name in EXPLAINED
-    ]
-    lines.append(f"{say(language, 'explain.answers')}: {say(language, 'explain.answers_are')}")
-    return "\n".join(lines) + "\n"
-
-
 def is_audit_rule(rule_id: str) -> bool:
     """Whether the id is one of the audit's, in either case."""
     return any(rule.rule_id == rule_id.upper() for rule in RULES)
+
+
+def audit_rule(rule_id: str) -> AuditRule:
+    """The rule of an id, in either case; raises UsageError naming the known ones."""
+    for rule in RULES:
+        if rule.rule_id == rule_id.upper():
+            return rule
+    known = ", ".join(rule.rule_id for rule in RULES)
+    raise UsageError(
+        f"no audit rule {rule_id!r}", where="r8 explain", next_step=f"choose one of {known}"
+    )

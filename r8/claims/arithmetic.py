@@ -119,9 +119,8 @@ def _common(one: Quantity, other: Quantity) -> Dimension | None:
     if one.dimension is None or other.dimension is None:
         return None
     if one.dimension != other.dimension:
-        raise UndefinedError(
-            f"{dimension_name(one.dimension)} with {dimension_name(other.dimension)}"
-        )
+        names = [dimension_name(dimension) for dimension in (one.dimension, other.dimension)]
+        raise UndefinedError(f"unit mismatch: {' with '.join(names)}")
     return one.dimension
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from r8.claims.printed_units import UNITS
+from r8.claims.printed import UNITS
+from r8.message import Message
 from r8.model import Basis
-from r8.units import NS_PER_S
+from r8.roles import CONTRACTS
+from r8.units import BYTES_PER_GB, NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,23 +29,6 @@ if TYPE_CHECKING:
 
 # The deviation the reports themselves state for two runs.
 TOLERANCE = 0.05
-# Scenario of the figures -> arm of the figures -> arm of the runs.
-ARMS: dict[str, dict[str, str]] = {
-    "r1-parallel-read": {"array-unpatched": "unpatched", "array-patched": "patched"},
-    # "Each full-model snapshot": the reading in which the printed times and rates fit each other.
-    "r1-checkpoint": {"baseline": "local-full-each", "array": "array-full-each"},
-    "r2-cold-recovery": {one: one for one in ("array", "local-nvme", "recompute")},
-    "r3-tp4x2": {one: one for one in ("pool", "fs-own", "fs-cross", "local-nvme", "recompute")},
-}
-# Scenarios whose pages print one size of the machine and no level.
-LEVELS = {"r1-checkpoint": "c8"}
-# Scenarios whose figures no formula of the ledger turns into a measure: "faster" without saying of
-# what, levels of a model, a model's name for a level. A claims file says how each is read.
-JUDGED_BY = {
-    "r1-model-load": "claims-r1-model-load.toml",
-    "r1-model-switch": "claims-r1-model-switch.toml",
-    "r9-model-load": "claims-r9-model-load.toml",
-}
 # Metric and statistic of the figures -> those of the view `metrics`, and the view's unit.
 _VIEWS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("ttft", "p50"): ("ttft", "p50", "ns"),
@@ -62,7 +47,7 @@ _VIEWS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("save_time", "not stated"): ("save_time", "", "ns"),
     ("write_bandwidth", "sustained"): ("device_write_bandwidth", "busy", "bytes/s"),
 }
-_LEVEL = re.compile(r"c(\d+)")
+LEVEL = re.compile(r"c(\d+)")
 _PERCENTILE = re.compile(r"p(\d+)")
 
 
@@ -79,29 +64,24 @@ class Measure:
     denominator_arm: str | None
     claimed: float
     unit: str
+    # What a run must share before absolute values are compared; a ratio needs none of it.
+    comparability: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotMeasured:
-    """Why R8 cannot measure a figure: a sentence of the catalogue, and what it names."""
-
-    key: str
-    detail: str = ""
-
-
-def measure_of(ledger: Ledger, figure: Figure) -> Measure | NotMeasured:
+def measure_of(ledger: Ledger, reports: Reports, figure: Figure) -> Measure | Message:
     """The measure of one figure, or the reason there is none."""
     if figure.value is None:
-        return NotMeasured(key="why.unpublished")
+        return Message(id="unmeasured-unpublished")
     if figure.basis is Basis.SPECIFICATION:
-        return NotMeasured(key="why.specification")
-    if figure.scenario in JUDGED_BY:
-        return NotMeasured(key="why.claims", detail=JUDGED_BY[figure.scenario])
+        return Message(id="unmeasured-specification")
+    scenario = reports.scenarios.get(figure.scenario)
+    if scenario is not None and scenario.judged_by:
+        return Message(id="unmeasured-claims", facts={"file": scenario.judged_by})
     if figure.basis in {Basis.MODELLED, Basis.ESTIMATED}:
-        return NotMeasured(key="why.basis", detail=str(figure.basis))
+        return Message(id="unmeasured-basis", facts={"basis": str(figure.basis)})
     if figure.formula is not None:
-        return _comparison(ledger, figure, figure.formula)
-    return _reading(figure)
+        return _comparison(ledger, reports, figure, figure.formula)
+    return _reading(reports, figure)
 
 
 def samples_needed(rank: int) -> int:
@@ -109,37 +89,40 @@ def samples_needed(rank: int) -> int:
     return math.ceil(1 / (1 - Fraction(rank, 100)))
 
 
-def _reading(figure: Figure) -> Measure | NotMeasured:
-    arms = ARMS.get(figure.scenario)
-    if arms is None:
-        return NotMeasured(key="why.scenario", detail=figure.scenario)
-    level = figure.level or LEVELS.get(figure.scenario, "")
-    if figure.arm not in arms or not _LEVEL.fullmatch(level):
-        return NotMeasured(key="why.cell", detail=figure.arm or "-")
+def _reading(reports: Reports, figure: Figure) -> Measure | Message:
+    scenario = reports.scenarios.get(figure.scenario)
+    if scenario is None or not scenario.arms:
+        return Message(id="unmeasured-scenario", facts={"scenario": figure.scenario})
+    arm, level = scenario.arms.get(figure.arm), figure.level or scenario.level
+    if arm is None or not LEVEL.fullmatch(level):
+        return Message(id="unmeasured-cell", facts={"arm": figure.arm or "-"})
     view = _view(figure)
     if view is None:
         name = f"{figure.metric} {figure.statistic}".strip()
-        return NotMeasured(key="why.metric", detail=name)
+        return Message(id="unmeasured-metric", facts={"metric": name})
     metric, statistic, unit = view
     quantity = Fraction(figure.value or 0) * UNITS[figure.unit].scale
     if figure.unit_base is not None:
-        quantity = quantity * figure.unit_base / 10**9
+        quantity = quantity * figure.unit_base / BYTES_PER_GB
+    untouched = CONTRACTS[arm.role].other_keys
+    keys = {name: key for name, key in scenario.comparability.items() if name not in untouched}
     return Measure(
         kind="value",
         scenario=figure.scenario,
         level=level,
         metric=metric,
         statistic=statistic,
-        numerator_arm=arms[figure.arm],
+        numerator_arm=arm.run,
         denominator_arm=None,
         claimed=float(quantity * NS_PER_S) if unit == "ns" else float(quantity),
         unit=unit,
+        comparability=keys,
     )
 
 
 def _view(figure: Figure) -> tuple[str, str, str] | None:
     percentile = _PERCENTILE.fullmatch(figure.statistic)
-    level = _LEVEL.fullmatch(figure.level)
+    level = LEVEL.fullmatch(figure.level)
     if figure.metric == "ttft" and percentile and level:
         rank = int(percentile[1])
         if int(level[1]) < samples_needed(rank):
@@ -147,21 +130,23 @@ def _view(figure: Figure) -> tuple[str, str, str] | None:
     return _VIEWS.get((figure.metric, figure.statistic))
 
 
-def _comparison(ledger: Ledger, figure: Figure, formula: Node) -> Measure | NotMeasured:
+def _comparison(
+    ledger: Ledger, reports: Reports, figure: Figure, formula: Node
+) -> Measure | Message:
     """`a / b` or `a / b - 1` of two measurable readings of one cell."""
     change = formula.kind == "-" and str(formula.parts[1]) == "1"
     ratio = formula.parts[0] if change else formula
     parts = ratio.parts
     if ratio.kind != "/" or any(one.kind != "figure" for one in parts):
-        return NotMeasured(key="why.through", detail=", ".join(ledger.inputs(formula)))
-    above, below = (_reading(ledger.figures[one.text]) for one in parts)
+        return _through(ledger.inputs(formula))
+    above, below = (_reading(reports, ledger.figures[one.text]) for one in parts)
     for one in (above, below):
-        if isinstance(one, NotMeasured):
+        if isinstance(one, Message):
             return one
     if not (isinstance(above, Measure) and isinstance(below, Measure)):
         raise TypeError("a reading is a measure or says why not")
     if (above.metric, above.statistic, above.level) != (below.metric, below.statistic, below.level):
-        return NotMeasured(key="why.through", detail=", ".join(one.text for one in parts))
+        return _through([one.text for one in parts])
     claimed = float(Fraction(figure.value or 0) * UNITS[figure.unit].scale) + int(change)
     if claimed < 1:
         above, below, claimed = below, above, 1 / claimed
@@ -178,13 +163,5 @@ def _comparison(ledger: Ledger, figure: Figure, formula: Node) -> Measure | NotM
     )
 
 
-def keys_of(reports: Reports, measure: Measure) -> Mapping[str, str]:
-    """Comparability keys of a measure: none for a ratio, those of its own medium for a value."""
-    if measure.denominator_arm is not None:
-        return {}
-    keys = dict(reports.comparability.get(measure.scenario, {}))
-    unused = {"local-nvme": ("array",), "recompute": ("array", "local")}
-    unused["local-full-each"] = unused["local-nvme"]
-    for name in unused.get(measure.numerator_arm, ("local",)):
-        keys.pop(name, None)
-    return keys
+def _through(figures: list[str]) -> Message:
+    return Message(id="unmeasured-through", facts={"figures": ", ".join(figures)})

@@ -1,8 +1,11 @@
-"""What a printed number stands for: the value as text, its last printed digit, its enclosure.
+"""What a printed number stands for: its value, its unit, and every value that prints like it.
 
 `7.53` was rounded to 0.01, so it stands for 7.525 to 7.535. `16M` was rounded to a million. A
 range `361-365` is printed for everything between its rounded ends. Where the text says about, `~`
 or roughly, zeros before the point are not taken for digits: `~280` stands for 275 to 285.
+
+Units are sizes in seconds, bytes and yuan. GB and GB/s are decimal here. Where a page's GB is
+something else, the ledger says so figure by figure (`unit_base`), and the audit shows why.
 """
 
 from __future__ import annotations
@@ -12,12 +15,49 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from r8.claims.arithmetic import Enclosure
+from r8.claims.arithmetic import PLAIN, Dimension, Enclosure
+from r8.units import BYTES_PER_GB, BYTES_PER_GBIT
 
 _NUMBER = re.compile(r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?([KMB](?![\w/]))?")
 _MULTIPLIERS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}
 _APPROXIMATE = re.compile(r"~|about|roughly")
 TEN = Fraction(10)
+
+_PER_SECOND: Dimension = (-1, 0, 0)
+BYTE: Dimension = (0, 1, 0)
+_RATE: Dimension = (-1, 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit: what 1 of it is, and what it measures."""
+
+    scale: Fraction
+    dimension: Dimension
+
+
+# Things that are counted one by one: a whole number of them was not rounded.
+COUNTED = (
+    *("nodes", "drives", "sessions", "tokens", "switches", "requests of 32", "of 7", "layers"),
+    *("heads", "values", "files", "ranks", "ports", "parameters"),
+)
+UNITS: dict[str, Unit] = {
+    **dict.fromkeys(("x", *COUNTED), Unit(Fraction(1), PLAIN)),
+    # "% faster" leaves open whether time saved or speed gained; "% to 40 %" is a band's low end.
+    **dict.fromkeys(("%", "% faster", "% to 40 %"), Unit(Fraction(1, 100), PLAIN)),
+    "s": Unit(Fraction(1), (1, 0, 0)),
+    "ms": Unit(Fraction(1, 1000), (1, 0, 0)),
+    "h": Unit(Fraction(3600), (1, 0, 0)),
+    "B": Unit(Fraction(1), BYTE),
+    "GB": Unit(Fraction(BYTES_PER_GB), BYTE),
+    "TB": Unit(Fraction(1000 * BYTES_PER_GB), BYTE),
+    "GB/s": Unit(Fraction(BYTES_PER_GB), _RATE),
+    "Gb/s": Unit(Fraction(BYTES_PER_GBIT), _RATE),
+    "tok/s": Unit(Fraction(1), _PER_SECOND),
+    "IO/s": Unit(Fraction(1), _PER_SECOND),
+    "CNY": Unit(Fraction(1), (0, 0, 1)),
+    "CNY/TB": Unit(Fraction(1, 1000 * BYTES_PER_GB), (0, -1, 1)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +70,8 @@ class Printed:
 
 def printed_numbers(text: str) -> list[Printed]:
     """Every number of the text, in order."""
-    return [_printed(found, bool(_APPROXIMATE.search(text))) for found in _NUMBER.finditer(text)]
+    about = _APPROXIMATE.search(text) is not None
+    return [_printed(found, approximate=about) for found in _NUMBER.finditer(text)]
 
 
 def printed_enclosure(
@@ -55,7 +96,7 @@ def printed_enclosure(
     return None
 
 
-def _printed(found: re.Match[str], approximate: bool) -> Printed:  # noqa: FBT001  # a fact of the text
+def _printed(found: re.Match[str], *, approximate: bool) -> Printed:
     whole, decimals, suffix = found[1].replace(",", ""), found[2] or "", found[3] or ""
     unit = Fraction(_MULTIPLIERS[suffix])
     step = TEN ** -(len(decimals) - 1) if decimals else Fraction(1)
@@ -64,6 +105,6 @@ def _printed(found: re.Match[str], approximate: bool) -> Printed:  # noqa: FBT00
     return Printed(value=Fraction(whole + decimals) * unit, step=step * unit)
 
 
-def plain(value: Fraction, digits: int = 6) -> str:
+def plain(value: Fraction | float, digits: int = 6) -> str:
     """A value as people write it: up to `digits` significant digits, no exponent below 1e15."""
     return f"{float(value):.{digits}g}" if abs(value) < 10**digits else f"{float(value):.0f}"

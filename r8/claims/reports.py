@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from r8.claims.document import bad_document, read_document
 from r8.errors import UsageError
 from r8.resources import published_path
+from r8.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 REPORTS = "reports.toml"
-FORMAT = 1
+FORMAT = 2
+Texts = dict[str, str]  # language -> text, empty where the pages do not say it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,22 +36,40 @@ class Report:
     report_id: str
     date: str
     platform: str
-    topology: Mapping[str, str]  # language -> instances and how the array is reached
+    topology: Texts  # instances and how the array is reached
     pages: tuple[Page, ...]
     organisation: str  # the tester a third-party report names
     raw_data: str  # "published" when anybody can fetch the rows behind the figures
-    third_party: Mapping[str, str]  # language -> who else reports it
-    reproduction: Mapping[str, str]  # language -> what there is to repeat it with
-    about: Mapping[str, str]  # language -> what it is about, in our own words
+    third_party: Texts  # who else reports it
+    reproduction: Texts  # what there is to repeat it with
+    about: Texts  # what it is about, in our own words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedArm:
+    """An arm of the figures: what R8's runs call it, and what it is in the comparison."""
+
+    run: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedScenario:
+    """A scenario as the pages have it, and how R8's own runs meet it."""
+
+    baseline: Texts  # what comparisons are made against
+    comparability: Mapping[str, str] = field(default_factory=dict)  # keys of absolute values
+    arms: Mapping[str, PublishedArm] = field(default_factory=dict)  # by the arm of the figures
+    level: str = ""  # level of figures that print one size of the machine and no level
+    judged_by: str = ""  # the claims file of figures that no formula turns into a measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """All reports, the baselines of their scenarios, and the keys absolute values need."""
+    """All reports, and the scenarios of their figures."""
 
     reports: Mapping[str, Report]
-    baselines: Mapping[str, Mapping[str, str]]  # scenario -> language -> text
-    comparability: Mapping[str, Mapping[str, str]]  # scenario -> key -> value
+    scenarios: Mapping[str, PublishedScenario]
 
     def report(self, report_id: str) -> Report:
         """One report; raises UsageError naming the known ones."""
@@ -65,43 +85,24 @@ class Reports:
 def load_reports(path: Path | None = None) -> Reports:
     """Read the file; raises UsageError when it is not what this R8 knows."""
     path = published_path(REPORTS) if path is None else path
+    document = read_document(path, FORMAT)
     try:
-        document = _document(path)
         pages = {table["file"]: Page(**table) for table in document["page"]}
         return Reports(
-            reports={table["id"]: _report(table, pages) for table in document["report"]},
-            baselines={
-                table["scenario"]: {"en": table["en"], "zh": table["zh"]}
-                for table in document["baseline"]
-            },
-            comparability={
-                table["scenario"]: {key: value for key, value in table.items() if key != "scenario"}
-                for table in document["comparability"]
-            },
+            reports={table["report_id"]: _report(table, pages) for table in document["report"]},
+            scenarios={table.pop("scenario"): _scenario(table) for table in document["scenario"]},
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"the reports cannot be read: {error}", where=str(path), next_step="correct the file"
-        ) from error
-
-
-def _document(path: Path) -> dict[str, Any]:
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
-    if document.get("format") != FORMAT:
-        raise ValueError(f"format {document.get('format')!r}, this R8 reads {FORMAT}")
-    return document
+    except (ValueError, KeyError, TypeError) as error:
+        raise bad_document(path, f"the reports cannot be read: {error}") from error
 
 
 def _report(table: dict[str, Any], pages: Mapping[str, Page]) -> Report:
-    return Report(
-        report_id=table["id"],
-        date=table["date"],
-        platform=table["platform"],
-        topology=table["topology"],
-        pages=tuple(pages[name] for name in table["pages"]),
-        organisation=table["organisation"],
-        raw_data=table["raw_data"],
-        third_party=table["third_party"],
-        reproduction=table["reproduction"],
-        about={"en": table["en"], "zh": table["zh"]},
-    )
+    return Report(**table | {"pages": tuple(pages[name] for name in table["pages"])})
+
+
+def _scenario(table: dict[str, Any]) -> PublishedScenario:
+    arms = {
+        name: PublishedArm(run=run, role=Role(role))
+        for name, (run, role) in table.pop("arms", {}).items()
+    }
+    return PublishedScenario(**table, arms=arms)

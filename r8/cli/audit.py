@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from r8.audit.checklist import as_markdown as checklist_markdown
 from r8.audit.checklist import checklist
-from r8.audit.render import as_json, as_markdown, as_text
+from r8.audit.finding import AuditFinding
 from r8.audit.rules import audit
-from r8.claims.ledger_read import load_ledger
+from r8.claims.ledger import load_ledger
 from r8.claims.reports import load_reports
-from r8.claims.words import LANGUAGES, say
 from r8.cli.run_arguments import evidences
 from r8.console import print_json
 from r8.errors import (
@@ -24,9 +21,13 @@ from r8.errors import (
     EXIT_REPRODUCED,
     UsageError,
 )
+from r8.message import Message
 from r8.model import Outcome
+from r8.report.audit import as_markdown, as_text, checklist_markdown
 from r8.report.diff import as_json as diff_json
 from r8.report.diff import table
+from r8.report.words import LANGUAGES, render
+from r8.units import BYTES_PER_GBIT
 from r8.verdict.diff import against_report, against_runs
 from r8.verdict.gates import GATES, gate
 from r8.verdict.judge import exit_code
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from r8.evidence.reader import Evidence
     from r8.verdict.gates import GateItem
 
-BYTES_PER_GBIT = 125_000_000
+# 2: checks as data, no sentence; 1: one sentence a finding in each language.
+FORMAT = 2
 # Worst first; a gate with an unmeasured item is not passed, but nothing speaks against it.
 _GATE_CODES = (
     (Outcome.INVALID, EXIT_INVALID),
@@ -94,7 +96,7 @@ def _add_language(verb: argparse.ArgumentParser) -> None:
 def _audit(args: argparse.Namespace) -> int:
     found = audit(load_ledger(args.ledger), args.report)
     if args.json:
-        print(as_json(found), end="")
+        print_json({"format": FORMAT, "findings": [_finding(one) for one in found]})
     elif args.md:
         print(as_markdown(found, args.lang, everything=args.all), end="")
     else:
@@ -103,12 +105,40 @@ def _audit(args: argparse.Namespace) -> int:
 
 
 def _checklist(args: argparse.Namespace) -> int:
-    checks = checklist(load_ledger(), load_reports(), args.report)
+    reports = load_reports()
+    items = checklist(load_ledger(), reports, args.report)
     if args.json:
-        print_json([dataclasses.asdict(one) for one in checks])
+        print_json(
+            [
+                {
+                    "status": one.status,
+                    "check": dataclasses.asdict(one.check),
+                    "lines": [
+                        _finding(line)
+                        if isinstance(line, AuditFinding)
+                        else dataclasses.asdict(line)
+                        for line in one.lines
+                    ],
+                }
+                for one in items
+            ]
+        )
     else:
-        print(checklist_markdown(checks, args.report, args.lang), end="")
+        print(checklist_markdown(items, reports, args.report, args.lang), end="")
     return EXIT_REPRODUCED
+
+
+def _finding(one: AuditFinding) -> dict[str, Any]:
+    """Numbers and ids of a finding; `relation` is the kind of the one that asked for it."""
+    return {
+        "rule": one.rule_id,
+        "figures": one.figures,
+        "reports": one.reports,
+        "pages": one.pages,
+        "relation": None if one.relation is None else one.relation.kind,
+        "check": dataclasses.asdict(one.check),
+        "leads": [dataclasses.asdict(lead) for lead in one.leads],
+    }
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -145,14 +175,15 @@ def _gate(args: argparse.Namespace) -> int:
     code = gate_code(items)
     if args.json:
         rows = [
-            {"item": one.name, "outcome": str(one.outcome), "facts": dict(one.facts)}
+            {"item": one.name, "outcome": one.outcome, **dataclasses.asdict(one.message)}
             for one in items
         ]
-        print(json.dumps({"gate": args.gate, "exit_code": code, "items": rows}, indent=1))
+        print_json({"gate": args.gate, "exit_code": code, "items": rows})
         return code
     for one in items:
-        print(f"{one.name}: {one.outcome}: {say(args.lang, one.key, **one.facts)}")
-    print(say(args.lang, "gate.last", gate=args.gate, code=str(code)))
+        print(f"{one.name}: {one.outcome}: {render(one.message, args.lang)}")
+    last = Message(id="gate-last", facts={"gate": args.gate, "code": code})
+    print(render(last, args.lang))
     return code
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 import duckdb
 
 from r8 import __version__
-from r8.audit.rules import explain_rule, is_audit_rule
+from r8.audit.rules import audit_rule, is_audit_rule
 from r8.claims.reader import load_claims
 from r8.cli import audit as audit_verbs
 from r8.cli import recover as recover_verbs
@@ -38,6 +38,7 @@ from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.explain import explain, explained
 from r8.forensics.gate import refusals
 from r8.metrics.measure import measure
+from r8.report.audit import explain_rule
 from r8.report.tables import finding_table, measurement_table, summary
 from r8.verdict.judge import exit_code, headline, judge
 
@@ -211,13 +212,15 @@ def _certificate(args: argparse.Namespace) -> int:
 def _explain(args: argparse.Namespace) -> int:
     of_audit = is_audit_rule(args.rule)
     if args.json:
-        facts = (
-            {"rule_id": args.rule.upper(), "text": explain_rule(args.rule)} if of_audit else None
-        )
-        print_json(facts or explained(args.rule))
+        print_json(_audit_rule(args.rule) if of_audit else explained(args.rule))
     else:
         print((explain_rule if of_audit else explain)(args.rule), end="")
     return 0
+
+
+def _audit_rule(rule_id: str) -> dict[str, object]:
+    rule = audit_rule(rule_id)
+    return {"rule_id": rule.rule_id, "facts": dict(rule.facts), "text": explain_rule(rule_id)}
 
 
 def _metrics(args: argparse.Namespace) -> int:

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from r8.claims.words import LANGUAGES, say
+from r8.message import Message
 from r8.model import Outcome
+from r8.report.words import LANGUAGES, render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from r8.message import Fact
     from r8.verdict.diff import DiffRow
 
-COLUMNS = ("claim", "published", "measured", "n", "interval", "deviation", "verdict", "reason")
+COLUMNS = (
+    *("diff-claim", "diff-published", "diff-measured", "diff-n", "diff-interval"),
+    *("diff-deviation", "diff-verdict", "diff-reason"),
+)
 _POINT_CHECK = r"; point check: the published number carries no variance(?P<more>.*)"
 # Sentences of the verdict that say which key differs, and their place in the catalogue.
 _REASONS = (
@@ -26,54 +31,54 @@ _REASONS = (
             r"basis: published measured, run (?P<run>\S+) (?P<basis>\w+): a device shaped after "
             r"the published numbers proves nothing about them"
         ),
-        "reason.basis",
+        "reason-basis",
     ),
     (
         re.compile(
             r"run (?P<run>\S+) is (?P<basis>\w+): a device shaped after the published numbers "
             r"proves nothing about them"
         ),
-        "reason.basis",
+        "reason-basis",
     ),
     (
         re.compile(r"rung: published cluster, run (?P<run>\S+) rehearsal step '(?P<rung>[^']*)'"),
-        "reason.rung",
+        "reason-rung",
     ),
     (
         re.compile(
             r"(?P<key>[\w -]+): published '(?P<ours>[^']*)', run (?P<run>\S+) (?P<theirs>.+)"
         ),
-        "reason.key",
+        "reason-key",
     ),
     (
         re.compile(r"no run of (?P<scenario>\S+) at level (?P<level>\S+)"),
-        "reason.no_run",
+        "reason-no-run",
     ),
-    (re.compile(r"no run of arm (?P<arm>\S+)"), "reason.no_arm"),
+    (re.compile(r"no run of arm (?P<arm>\S+)"), "reason-no-arm"),
     (
         re.compile(
             r"(?:reference: )?(?P<key>\w+): (?P<ours>.+) in (?P<run>\S+), (?P<theirs>.+) in "
             r"(?P<other>\S+)"
         ),
-        "reason.unlike",
+        "reason-unlike",
     ),
     (
         re.compile(
             r"(?!\d+ of)(?P<found>.+?), claimed (?P<claimed>.+), limit (?P<low>\S+) to "
             r"(?P<high>[^\s,;]+)(?:, deviation (?P<deviation>[^;]+?))?" + _POINT_CHECK
         ),
-        "reason.value",
+        "reason-value",
     ),
     (
         re.compile(
             r"(?!\d+ of)(?P<found>.+?), claimed (?P<claimed>.+), limit (?P<low>\S+) or more"
             + _POINT_CHECK
         ),
-        "reason.least",
+        "reason-least",
     ),
     (
         re.compile(r"(?P<n>\d+) of (?P<needed>\d+) blocks the plan needs; (?P<rest>.*)"),
-        "reason.few",
+        "reason-few",
     ),
 )
 
@@ -81,7 +86,7 @@ _REASONS = (
 def table(rows: Sequence[DiffRow], language: str, *, everything: bool) -> str:
     """Judged claims as a table; figures R8 cannot measure follow, or are counted."""
     shown = [row for row in rows if row.verdict is not None]
-    headers = [say(language, f"diff.{name}") for name in COLUMNS]
+    headers = [_say(name, language) for name in COLUMNS]
     cells = [_cells(row, language) for row in shown]
     text = tabulate(cells, headers, disable_numparse=True, maxcolwidths=[None] * 7 + [70])
     rest = [row for row in rows if row.verdict is None]
@@ -92,13 +97,13 @@ def table(rows: Sequence[DiffRow], language: str, *, everything: bool) -> str:
             for row in rest
         ]
     elif rest:
-        lines.append(say(language, "diff.unmeasured", count=str(len(rest))))
+        lines.append(_say("diff-unmeasured", language, count=len(rest)))
     counts = ", ".join(
         f"{sum(row.outcome is outcome for row in shown)} {outcome}"
         for outcome in Outcome
         if any(row.outcome is outcome for row in shown)
     )
-    lines.append(say(language, "diff.count", total=str(len(shown)), counts=counts or "0"))
+    lines.append(_say("diff-count", language, total=len(shown), counts=counts or "0"))
     return "\n".join(lines) + "\n"
 
 
@@ -128,7 +133,7 @@ def as_json(rows: Sequence[DiffRow], exit_code: int) -> str:
 def reason(row: DiffRow, language: str) -> str:
     """Why the row came to what it did; a sentence of the evidence itself stays as written."""
     if row.why_not is not None:
-        return say(language, row.why_not.key, detail=row.why_not.detail)
+        return render(row.why_not, language)
     return translated(row.verdict.reason if row.verdict else "", language)
 
 
@@ -140,8 +145,12 @@ def translated(text: str, language: str) -> str:
             groups = found.groupdict(default="-")
             if "rest" in groups:
                 groups["rest"] = translated(groups["rest"], language)
-            return say(language, key, **groups)
+            return _say(key, language, **groups)
     return text
+
+
+def _say(entry: str, language: str, **facts: Fact) -> str:
+    return render(Message(id=entry, facts=facts), language)
 
 
 def _cells(row: DiffRow, language: str) -> list[str]:
@@ -152,7 +161,7 @@ def _cells(row: DiffRow, language: str) -> list[str]:
     deviation = "-" if row.deviation is None else f"{row.deviation:+.2%}"
     n = str(row.verdict.n_blocks) if row.verdict else "0"
     outcome = str(row.outcome)
-    label = say(language, f"outcome.{outcome}")
+    label = _say(outcome, language)
     shown = outcome if label == outcome else f"{outcome} {label}"
     return [row.name, row.published, measured, n, interval, deviation, shown, reason(row, language)]
 

@@ -84,6 +84,11 @@ def render_reason(text: str, language: str = "en") -> str:
     return render(Message(id="reason-on", facts={"on": about, "reason": reason}), language)
 
 
+def render_part(entry: str, part: str, facts: Facts, language: str = "en") -> str:
+    """An attribute of an entry, `.why` of a rule for example; raises as `render`."""
+    return _formatted(entry, part, _shown_facts(facts), language)
+
+
 def shown(value: Fact, unit: str = "") -> str:
     """A value with its unit, the same in every language; `?` where it is absent."""
     if value is None:

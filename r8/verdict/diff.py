@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from r8.claims.measured import TOLERANCE, Measure, keys_of, measure_of
+from r8.claims.measured import TOLERANCE, Measure, measure_of
 from r8.claims.reader import is_published, load_claims
 from r8.model import Basis, Claim, Outcome, Verdict
 from r8.verdict.judge import judge_session
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from r8.claims.ledger import Figure, Ledger
-    from r8.claims.measured import NotMeasured
     from r8.claims.reports import Reports
+    from r8.message import Message
     from r8.model import Run
     from r8.verdict.session import Session
 
@@ -53,7 +53,7 @@ class DiffRow:
     high: float | None
     unit: str
     deviation: float | None  # (measured - published) / published, unrounded
-    why_not: NotMeasured | None = None
+    why_not: Message | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -68,7 +68,7 @@ def rules_needed() -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule for rules in named for rule in rules))
 
 
-def claim_of(figure: Figure, measure: Measure, reports: Reports, report_id: str) -> Claim:
+def claim_of(figure: Figure, measure: Measure, report_id: str) -> Claim:
     """A published figure as a claim in the metric's own unit."""
     return Claim(
         claim_id=figure.figure_id,
@@ -85,7 +85,7 @@ def claim_of(figure: Figure, measure: Measure, reports: Reports, report_id: str)
         tolerance=TOLERANCE,
         as_printed=figure.as_printed,
         figure_ids=(figure.figure_id,),
-        comparability=dict(keys_of(reports, measure)),
+        comparability=dict(measure.comparability),
         needs_rules=rules_needed(),
         statistic=measure.statistic,
         min_blocks=MIN_BLOCKS,
@@ -103,11 +103,9 @@ def against_report(
 
     """
     figures = [one for one in ledger.of(report_id) if not _restated(ledger, one, report_id)]
-    measures = [(one, measure_of(ledger, one)) for one in figures]
+    measures = [(one, measure_of(ledger, reports, one)) for one in figures]
     claims = [
-        claim_of(one, found, reports, report_id)
-        for one, found in measures
-        if isinstance(found, Measure)
+        claim_of(one, found, report_id) for one, found in measures if isinstance(found, Measure)
     ]
     verdicts = {one.claim.claim_id: one for one in judge_session(session, claims)}
     return [
@@ -177,7 +175,7 @@ def _row(figure: Figure, measure: Measure, verdict: Verdict) -> DiffRow:
     )
 
 
-def _unmeasured(figure: Figure, why: NotMeasured) -> DiffRow:
+def _unmeasured(figure: Figure, why: Message) -> DiffRow:
     return DiffRow(
         name=figure.figure_id,
         published=figure.as_printed,

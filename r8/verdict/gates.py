@@ -11,29 +11,31 @@ item, and an item that nothing measured is not passed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from r8.claims.measured import Measure, measure_of
 from r8.claims.printed import printed_numbers
 from r8.errors import UsageError
 from r8.forensics.certificate import objections
+from r8.message import Message
 from r8.model import Basis, Claim, Outcome
+from r8.roles import Role
 from r8.verdict.diff import LOOKS, MIN_BLOCKS, claim_of, rules_needed
 from r8.verdict.judge import CLUSTER_RUNG, judge_session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from r8.claims.ledger import Ledger
     from r8.claims.reports import Reports
+    from r8.message import Fact
     from r8.model import Run, Verdict
     from r8.verdict.session import Session
 
 GATES = ("G1", "G2", "G3", "G4")
 R1_SCENARIO = "r1-parallel-read"
-# Arms of a G3 session: the array's, and the local drive's it is compared with.
-G3_ARMS = {"r2-cold-recovery": ("array", "local-nvme"), "r3-tp4x2": ("pool", "local-nvme")}
+G3_SCENARIOS = ("r2-cold-recovery", "r3-tp4x2")
 # Kinds of the topology probe that are one drive each; a partition or a path is a part of one.
 DRIVE_KINDS = ("disk", "nvme-head")
 # Drives below the KV device, by run. A drive counts in the runs whose topology shows it.
@@ -60,8 +62,7 @@ class GateItem:
 
     name: str
     outcome: Outcome
-    key: str  # the sentence of the catalogue
-    facts: Mapping[str, str] = field(default_factory=dict)
+    message: Message
 
 
 def gate(
@@ -87,17 +88,17 @@ def gate(
         claims = _within_r1(session, ledger, reports)
         return [*claims, _line_efficiency(session, ledger, reports, line_bytes_per_s)]
     if name == "G3":
-        return _joint(session, ledger)
+        return _joint(session, ledger, reports)
     if name == "G4":
         hours = ledger.figures["gate.g4.hours"].as_printed
-        return [_item("G4", Outcome.NOT_MEASURED, "gate.g4", printed=hours)]
+        return [_item("G4", Outcome.NOT_MEASURED, "gate-g4", printed=hours)]
     raise UsageError(
         f"no gate {name!r}", where="r8 gate", next_step=f"choose one of {', '.join(GATES)}"
     )
 
 
-def _item(name: str, outcome: Outcome, key: str, **facts: str) -> GateItem:
-    return GateItem(name=name, outcome=outcome, key=key, facts=facts)
+def _item(name: str, outcome: Outcome, entry: str, **facts: Fact) -> GateItem:
+    return GateItem(name=name, outcome=outcome, message=Message(id=entry, facts=facts))
 
 
 def _limit(ledger: Ledger, figure_id: str) -> float:
@@ -116,7 +117,7 @@ def _foreign(runs: Sequence[Run]) -> GateItem | None:
     for run in runs:
         if run.basis is not Basis.MEASURED or run.rung != CLUSTER_RUNG:
             facts = {"run": run.run_id, "basis": str(run.basis), "rung": run.rung}
-            return _item("basis", Outcome.NOT_COMPARABLE, "gate.foreign", **facts)
+            return _item("basis", Outcome.NOT_COMPARABLE, "gate-foreign", **facts)
     return None
 
 
@@ -131,10 +132,10 @@ def _drives(session: Session, ledger: Ledger) -> GateItem:
     rows = session.connection.execute(_DRIVES, {"kinds": list(DRIVE_KINDS)}).fetchall()
     by_run = dict(rows)
     if not by_run:
-        return _item("drives", Outcome.INVALID, "gate.no_topology")
+        return _item("drives", Outcome.INVALID, "gate-no-topology")
     fewest = min(int(by_run.get(run.run_id, 0)) for run in session.runs)
     outcome = Outcome.REPRODUCED if fewest >= wanted else Outcome.DEVIATES
-    return _item("drives", outcome, "gate.drives", found=str(fewest), wanted=str(wanted))
+    return _item("drives", outcome, "gate-drives", found=fewest, wanted=wanted)
 
 
 # ---------------------------------------------------------------- G2
@@ -144,10 +145,10 @@ def _within_r1(session: Session, ledger: Ledger, reports: Reports) -> list[GateI
     """R1's parallel-read figures, each within the gate's tolerance on both sides."""
     tolerance = _limit(ledger, "gate.g2.tolerance") / 100
     claims = [
-        replace(claim_of(figure, found, reports, "R1"), kind="value", tolerance=tolerance)
+        replace(claim_of(figure, found, "R1"), kind="value", tolerance=tolerance)
         for figure in ledger.of("R1")
         if figure.scenario == R1_SCENARIO
-        for found in [measure_of(ledger, figure)]
+        for found in [measure_of(ledger, reports, figure)]
         if isinstance(found, Measure)
     ]
     return [_judged(verdict) for verdict in judge_session(session, claims)]
@@ -155,7 +156,7 @@ def _within_r1(session: Session, ledger: Ledger, reports: Reports) -> list[GateI
 
 def _judged(verdict: Verdict) -> GateItem:
     facts = {"claimed": verdict.claim.as_printed, "reason": verdict.reason}
-    return _item(verdict.claim.claim_id, verdict.outcome, "gate.claim", **facts)
+    return _item(verdict.claim.claim_id, verdict.outcome, "gate-claim", **facts)
 
 
 def _line_efficiency(
@@ -165,42 +166,44 @@ def _line_efficiency(
     name = "line-efficiency"
     runs = [run for run in session.runs if run.scenario == R1_SCENARIO]
     if not runs:
-        return _item(name, Outcome.NOT_MEASURED, "gate.no_run", scenario=R1_SCENARIO)
+        return _item(name, Outcome.NOT_MEASURED, "gate-no-run", scenario=R1_SCENARIO)
     foreign = _foreign(runs)
     if foreign is not None:
         return replace(foreign, name=name)
     line = line_bytes_per_s or _published_line(runs, ledger, reports)
     if line is None:
-        return _item(name, Outcome.NOT_COMPARABLE, "gate.no_line")
+        return _item(name, Outcome.NOT_COMPARABLE, "gate-no-line")
     refused = objections(runs, session.findings, rules_needed(), session.runs)
     if refused:
         facts = {"rule": refused[0].rule_id, "run": refused[0].run_id}
-        return _item(name, Outcome.INVALID, "gate.invalid", **facts)
+        return _item(name, Outcome.INVALID, "gate-invalid", **facts)
     shares = []
     for run in runs:
         found = session.value(run, "ceiling_bandwidth", phase="calibration")
         if found.value is None:
             facts = {"run": run.run_id, "reason": found.reason or "-"}
-            return _item(name, Outcome.INVALID, "gate.no_stress", **facts)
+            return _item(name, Outcome.INVALID, "gate-no-stress", **facts)
         shares.append(found.value / line)
     wanted = _limit(ledger, "gate.g2.line") / 100
     passed = sum(share >= wanted for share in shares)
     outcome = Outcome.INCONCLUSIVE
     if passed in {0, len(shares)}:
         outcome = Outcome.REPRODUCED if passed else Outcome.DEVIATES
-    facts = {
-        "low": f"{min(shares):.1%}",
-        "high": f"{max(shares):.1%}",
-        "n": str(len(shares)),
-        "wanted": f"{wanted:.0%}",
-        "line": f"{line:.0f}",
-    }
-    return _item(name, outcome, "gate.line", **facts)
+    return _item(
+        name,
+        outcome,
+        "gate-line",
+        lowest_share=min(shares),
+        highest_share=max(shares),
+        n=len(shares),
+        wanted_share=wanted,
+        line_bytes_per_s=line,
+    )
 
 
 def _published_line(runs: Sequence[Run], ledger: Ledger, reports: Reports) -> float | None:
     """The published port's rate, where every run names the published array."""
-    published = reports.comparability.get(R1_SCENARIO, {}).get("array")
+    published = reports.scenarios[R1_SCENARIO].comparability.get("array")
     if published is None or any(run.comparability.get("array") != published for run in runs):
         return None
     return float(ledger.figures["dev.port"].quantity().enclosure.middle)
@@ -209,17 +212,18 @@ def _published_line(runs: Sequence[Run], ledger: Ledger, reports: Reports) -> fl
 # ---------------------------------------------------------------- G3
 
 
-def _joint(session: Session, ledger: Ledger) -> list[GateItem]:
+def _joint(session: Session, ledger: Ledger, reports: Reports) -> list[GateItem]:
     reduction = _limit(ledger, "gate.g3.ttft") / 100
     band = [float(one.value) / 100 for one in printed_numbers(_printed(ledger, "gate.g3.tput"))]
     cells = sorted({(run.scenario, f"c{run.concurrency}") for run in session.runs})
-    wanted = [cell for cell in cells if cell[0] in G3_ARMS]
+    wanted = [cell for cell in cells if cell[0] in G3_SCENARIOS]
     if not wanted:
-        scenarios = ", ".join(G3_ARMS)
-        return [_item("G3", Outcome.NOT_MEASURED, "gate.no_run", scenario=scenarios)]
+        scenarios = ", ".join(G3_SCENARIOS)
+        return [_item("G3", Outcome.NOT_MEASURED, "gate-no-run", scenario=scenarios)]
     claims = []
     for scenario, level in wanted:
-        array, local = G3_ARMS[scenario]
+        arms = {one.role: one.run for one in reports.scenarios[scenario].arms.values()}
+        array, local = arms.get(Role.ARRAY) or arms[Role.POOL], arms[Role.LOCAL]
         claim = _claim(f"{scenario} {level} ttft", scenario, level, (local, array))
         # A reduction by r is a ratio of at least 1 / (1 - r).
         claims.append(replace(claim, low=1 / (1 - reduction), as_printed=f">={reduction:.0%}"))
@@ -236,7 +240,7 @@ def _joint(session: Session, ledger: Ledger) -> list[GateItem]:
             )
         )
     nodes = _printed(ledger, "gate.g3.nodes")
-    shared = _item("nodes", Outcome.NOT_MEASURED, "gate.nodes", printed=nodes)
+    shared = _item("nodes", Outcome.NOT_MEASURED, "gate-nodes", printed=nodes)
     return [*(_judged(one) for one in judge_session(session, claims)), shared]
 
 

@@ -6,13 +6,18 @@ in a finding must be what a person with a calculator gets.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from r8.audit.finding import AuditAnswer, AuditFinding
 from r8.audit.rules import audit
-from r8.claims.ledger_read import load_ledger
+from r8.claims.ledger import load_ledger
+from r8.message import Answer
 
-FOLLOWS, OFF, OPEN = AuditAnswer.FOLLOWS, AuditAnswer.OFF, AuditAnswer.UNDETERMINED
+if TYPE_CHECKING:
+    from r8.audit.finding import AuditFinding
+
+FOLLOWS, OFF, OPEN = Answer.HELD, Answer.REFUTED, Answer.UNKNOWN
 FOUND = audit(load_ledger())
 GIB = 1024**3
 # Bytes of one cached token of the model: K and V, 62 layers, 8 heads, 128 values of 2 bytes.
@@ -67,10 +72,21 @@ def one(rule_id: str, figure: str, index: int = 0) -> AuditFinding:
     return found[index]
 
 
-def ends(text: str) -> tuple[float, float]:
-    """The two numbers of `low..high unit`."""
-    low, _, high = text.partition("..")
-    return float(low), float(high.split()[0].rstrip("%"))
+def fact(found: AuditFinding, name: str) -> float:
+    """A fact that is a number."""
+    value = found.check.facts[name]
+    assert isinstance(value, int | float), value
+    return value
+
+
+def ends(found: AuditFinding, name: str) -> tuple[float, float]:
+    """Both ends of what `name` can be."""
+    return fact(found, f"{name}_low"), fact(found, f"{name}_high")
+
+
+def gap(found: AuditFinding) -> tuple[Any, str]:
+    """How far two sides lie apart, with its unit."""
+    return fact(found, "gap"), str(found.check.facts["gap_unit"])
 
 
 def test_the_shipped_ledger_has_exactly_these_findings() -> None:
@@ -82,8 +98,8 @@ def test_the_shipped_ledger_has_exactly_these_findings() -> None:
 def test_the_gain_over_recompute_is_12_6_and_the_page_prints_8_6() -> None:
     found = one("A1", "r2.recompute.speedup.low")
     low, high = 149.475 / 11.855, 149.485 / 11.845
-    assert ends(found.facts["result"]) == pytest.approx((low, high), abs=1e-3)
-    assert found.facts["gap"] == f"{low - 8.65:.3g} x" == "3.96 x"
+    assert ends(found, "result") == pytest.approx((low, high))
+    assert gap(found) == (pytest.approx(low - 8.65), "x")
     # Where 8.6 does stand: recompute against the local drive, and R3's own pair.
     same, other = found.leads
     assert same.expression == "r2.recompute.c16.ttft_p50 / r2.local.c16.ttft_p50"
@@ -95,47 +111,47 @@ def test_the_gain_over_recompute_is_12_6_and_the_page_prints_8_6() -> None:
 def test_the_throughput_gain_is_18_3_and_the_page_prints_20() -> None:
     found = one("A1", "r2.recompute.speedup.high")
     low, high = 74.85 / 4.15, 74.95 / 4.05
-    assert ends(found.facts["result"]) == pytest.approx((low, high), abs=1e-3)
-    assert found.facts["gap"] == f"{19.5 - high:.3g} x" == "0.994 x"
+    assert ends(found, "result") == pytest.approx((low, high))
+    assert gap(found) == (pytest.approx(19.5 - high), "x")
     assert found.leads[0].expression == "r2.recompute.c16.ttft_p90 / r2.array.c16.ttft_p90"
     assert round(237.34 / 11.87, 1) == 20.0
 
 
 def test_tpot_of_four_arms_reaches_82_5_and_the_text_ends_at_32() -> None:
     found = one("A1", "r3.tpot.text.high")
-    assert ends(found.facts["result"]) == (82.45, 82.55)
-    assert found.facts["gap"] == "50 ms"  # 82.45 - 32.5 = 49.95
+    assert ends(found, "result") == (82.45, 82.55)
+    assert gap(found) == (pytest.approx(82.45 - 32.5), "ms")
     held = one("A4", "r3.tpot.text.low")
-    assert "r3.fs-own.c16.tpot_p50 = 82.45..82.55 ms" in held.facts["outside"]
-    assert held.facts["count"] == "7"
+    assert "r3.fs-own.c16.tpot_p50 = 82.45..82.55 ms" in str(held.check.facts["outside"])
+    assert held.check.facts["count"] == 7
 
 
 def test_utilisation_is_modelled_its_load_time_unpublished() -> None:
     for name in ("before", "after"):
-        assert one("A1", f"r1.switch.util.{name}").facts["input"] == "load_time_s"
-        assert one("A2", f"r1.switch.util.{name}").facts["basis"] == "modelled"
+        assert one("A1", f"r1.switch.util.{name}").check.facts["input"] == "load_time_s"
+        assert one("A2", f"r1.switch.util.{name}").check.facts["basis"] == "modelled"
 
 
 def test_the_utilisation_pair_inverts_to_96_and_67_seconds() -> None:
     found = one("A10", "r1.switch.util.before")
     before = ((1 - 0.4675) * 180, (1 - 0.4665) * 180)
     after = ((1 - 0.6285) * 180, (1 - 0.6275) * 180)
-    assert ends(found.facts["before"]) == pytest.approx(before, abs=0.005)
-    assert ends(found.facts["after"]) == pytest.approx(after, abs=0.005)
+    assert ends(found, "before") == pytest.approx(before)
+    assert ends(found, "after") == pytest.approx(after)
     saved = (100 * (1 - after[1] / before[0]), 100 * (1 - after[0] / before[1]))
-    assert ends(found.facts["saved"]) == pytest.approx(saved, abs=0.002)
+    assert ends(found, "saved") == pytest.approx(saved)
     assert saved[0] < 30.5  # so 30 % per model, as time saved
     faster = (100 * (before[0] / after[1] - 1), 100 * (before[1] / after[0] - 1))
-    assert ends(found.facts["faster"]) == pytest.approx(faster, abs=0.002)
+    assert ends(found, "faster") == pytest.approx(faster)
     assert faster[0] > 40  # and not as speed
-    assert found.key == "A10.saved"
+    assert found.check.message == "a10-saved"
     assert found.answer is FOLLOWS
 
 
 def test_one_quantity_printed_twice() -> None:
-    assert one("A3", "r2.recompute.speedup.low").facts["gap"] == "3.9 x"  # 12.55 - 8.65
-    assert one("A3", "r4.text.tput.low").facts["gap"] == "5 points"  # 34.5 - 29.5
-    assert one("A3", "r2.populate.time").facts["gap"] == "25 s"  # 275 - 250
+    assert gap(one("A3", "r2.recompute.speedup.low")) == (pytest.approx(12.55 - 8.65), "x")
+    assert gap(one("A3", "r4.text.tput.low")) == (pytest.approx(34.5 - 29.5), "%")
+    assert gap(one("A3", "r2.populate.time")) == (275 - 250, "s")
 
 
 def test_149_5_in_the_text_agrees_with_149_48_in_the_table() -> None:
@@ -146,15 +162,13 @@ def test_149_5_in_the_text_agrees_with_149_48_in_the_table() -> None:
 
 def test_no_statistic_of_r2_is_8_6() -> None:
     found = one("A4", "r2.recompute.speedup.low")
-    assert found.facts["unmet"] == "r2.recompute.speedup.low"
-    assert ends(found.facts["low"]) == pytest.approx((149.475 / 11.855, 149.485 / 11.845), abs=1e-3)
-    assert ends(found.facts["high"]) == pytest.approx(
-        (237.335 / 11.875, 237.345 / 11.865), abs=1e-3
-    )
+    assert found.check.facts["unmet"] == "r2.recompute.speedup.low"
+    assert ends(found, "least") == pytest.approx((149.475 / 11.855, 149.485 / 11.845))
+    assert ends(found, "greatest") == pytest.approx((237.335 / 11.875, 237.345 / 11.865), abs=1e-3)
 
 
 def test_r4_s_summary_leaves_out_29_and_33() -> None:
-    outside = one("A4", "r4.text.tput.low").facts["outside"]
+    outside = str(one("A4", "r4.text.tput.low").check.facts["outside"])
     assert "r2.c8.tput_change" in outside  # 56.6 / 43.9 = 1.289
     assert "r2.c32.tput_change" in outside  # 71.6 / 53.9 = 1.328
     assert "r3" not in outside
@@ -171,33 +185,33 @@ def test_r4_s_summary_leaves_out_29_and_33() -> None:
 )
 def test_sizes_need_a_gb_of_1024_cubed(figure: str, size: int, printed: float) -> None:
     found = one("A5", figure)
-    assert found.facts["bytes"] == str(size)
+    assert fact(found, "bytes") == size
     assert abs(size / GIB / printed - 1) < 0.01
     assert abs(size / 1e9 / printed - 1) > 0.06
-    assert float(found.facts["binary"]) == pytest.approx(size / GIB, rel=1e-4)
-    assert float(found.facts["decimal"]) == pytest.approx(size / 1e9, rel=1e-4)
+    assert fact(found, "binary_gb") == pytest.approx(size / GIB)
+    assert fact(found, "decimal_gb") == pytest.approx(size / 1e9)
 
 
 def test_iostat_gigabytes_are_2_4_per_cent_larger() -> None:
     found = one("A5", "r1.patch.bw.before")
     # R1's pair, then peak and busy mean: two arms at three levels of R2, and of R3 and its earlier
     # reports three arms at two levels and fs-cross at one.
-    assert int(found.facts["count"]) == len(found.figures) == 2 + 2 * (2 * 3 + 2 * (3 * 2 + 1))
-    assert found.facts["share"] == "2.40%"
-    assert ends(found.facts["decimal"]) == pytest.approx((0.975 * 1.024, 0.985 * 1.024), abs=1e-4)
+    assert fact(found, "count") == len(found.figures) == 2 + 2 * (2 * 3 + 2 * (3 * 2 + 1))
+    assert fact(found, "share") == pytest.approx(0.024)
+    assert ends(found, "decimal") == pytest.approx((0.975 * 1.024, 0.985 * 1.024))
 
 
 def test_one_port_feeds_1_3_nodes_at_the_rate_of_r2() -> None:
     found = one("A6", "r1.ratio")
     limit = (12.5 / (9.295 * 1.024), 12.5 / (9.285 * 1.024))
-    assert ends(found.facts["limit"]) == pytest.approx(limit, abs=1e-4)
-    assert found.facts["unless"] == "r1.ratio.anchor"
+    assert ends(found, "limit") == pytest.approx(limit)
+    assert found.check.facts["unless"] == "r1.ratio.anchor"
 
 
 def test_percentiles_without_samples() -> None:
-    assert one("A7", "r2.array.c8.ttft_p90").facts["n"] == "8"
-    assert one("A7", "r2.array.c8.ttft_p90").facts["needed"] == "10"
-    assert one("A7", "r3.pool.c16.ttft_p99").facts["needed"] == "100"
+    assert fact(one("A7", "r2.array.c8.ttft_p90"), "n") == 8
+    assert fact(one("A7", "r2.array.c8.ttft_p90"), "needed") == 10
+    assert fact(one("A7", "r3.pool.c16.ttft_p99"), "needed") == 100
     assert len(one("A7", "r3.pool.c16.ttft_p99").figures) == 4
     assert len(one("A7", "r3.pool.c32.ttft_p99").figures) == 5
     # 16 requests over two instances are 8 an instance: three arms, two instances.
@@ -207,27 +221,27 @@ def test_percentiles_without_samples() -> None:
 def test_a_checkpoint_s_time_and_bandwidth_give_no_whole_number_of_snapshots() -> None:
     before = one("A8", "r1.ckpt.save.baseline")
     numbers = (177.5 * 3.255 / 65.65, 178.5 * 3.265 / 65.55)
-    assert ends(before.facts["number"]) == pytest.approx(numbers, abs=1e-3)
+    assert ends(before, "number") == pytest.approx(numbers)
     after = one("A8", "r1.ckpt.save.array")
     numbers = (93.5 * 6.395 / 65.65, 94.5 * 6.405 / 65.55)
-    assert ends(after.facts["number"]) == pytest.approx(numbers, abs=1e-3)
+    assert ends(after, "number") == pytest.approx(numbers)
     both = one("A8", "r1.ckpt.save.baseline", 1)
-    assert both.facts["gap"] == f"{93.5 * 6.395 - 178.5 * 3.265:.3g} GB" == "15.1 GB"
+    assert gap(both) == (pytest.approx(93.5 * 6.395 - 178.5 * 3.265), "GB")
 
 
 def test_throughput_is_not_n_times_64_over_the_batch_time() -> None:
     array = one("A8", "r2.array.c16.batch")
-    assert ends(array.facts["left_is"]) == pytest.approx((1024 / 13.35, 1024 / 13.25), abs=1e-3)
-    assert array.facts["gap"] == f"{1024 / 13.35 - 74.95:.3g} tok/s"
+    assert ends(array, "left_is") == pytest.approx((1024 / 13.35, 1024 / 13.25))
+    assert gap(array) == (pytest.approx(1024 / 13.35 - 74.95), "tok/s")
     local = one("A8", "r2.local.c16.batch")
-    assert ends(local.facts["left_is"]) == pytest.approx((1024 / 18.85, 1024 / 18.75), abs=1e-3)
-    assert local.facts["gap"] == f"{1024 / 18.85 - 53.65:.3g} tok/s"
+    assert ends(local, "left_is") == pytest.approx((1024 / 18.85, 1024 / 18.75))
+    assert gap(local) == (pytest.approx(1024 / 18.85 - 53.65), "tok/s")
 
 
 def test_busy_mean_times_batch_time_is_less_than_the_kv() -> None:
     found = one("A8", "r2.array.c16.disk_busy")
-    assert ends(found.facts["left_is"]) == pytest.approx((8.115 * 13.25, 8.125 * 13.35), abs=0.01)
-    assert found.facts["gap"] == f"{16 * 7.145 - 8.125 * 13.35:.3g} GB" == "5.85 GB"
+    assert ends(found, "left_is") == pytest.approx((8.115 * 13.25, 8.125 * 13.35))
+    assert gap(found) == (pytest.approx(16 * 7.145 - 8.125 * 13.35), "GB")
 
 
 def deviations(new: float, old: float, half: float, old_half: float) -> tuple[float, float]:
@@ -258,8 +272,8 @@ def test_run_to_run_pairs_under_each_denominator(
 ) -> None:
     found = one("A9", figure)
     of_old, of_new = deviations(new, old, half, old_half), deviations(old, new, old_half, half)
-    assert ends(found.facts["of_earlier"]) == pytest.approx(of_old, abs=1e-3)
-    assert ends(found.facts["of_later"]) == pytest.approx(of_new, abs=1e-3)
+    assert ends(found, "of_earlier") == pytest.approx(of_old)
+    assert ends(found, "of_later") == pytest.approx(of_new)
     both_beyond = of_old[0] > 5 and of_new[0] > 5
     assert found.answer is (OFF if both_beyond else OPEN)
     if not both_beyond:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.audit.finding import AuditAnswer
 from r8.audit.rules import RULES, audit
+from r8.message import Answer
 from r8.tests.support.synthetic_ledger import FAULTS, clean
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SEEDS = range(30)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_clean_ledger_has_no_finding(tmp_path: Path, seed: int) -> None:
     found = audit(clean(seed).write(tmp_path))
-    assert [one.text("en") for one in found if one.answer is not AuditAnswer.FOLLOWS] == []
+    assert [str(one.check) for one in found if one.answer is not Answer.HELD] == []
     assert {one.rule_id for one in found} == {rule.rule_id for rule in RULES}
 
 
@@ -37,8 +37,8 @@ def test_a_planted_fault_is_found_by_its_rule_and_by_no_other(
 ) -> None:
     made = clean(seed)
     plant(made)
-    found = [one for one in audit(made.write(tmp_path)) if one.answer is not AuditAnswer.FOLLOWS]
-    assert [one.rule_id for one in found] == [rule_id], [one.text("en") for one in found]
+    found = [one for one in audit(made.write(tmp_path)) if one.answer is not Answer.HELD]
+    assert [one.rule_id for one in found] == [rule_id], [str(one.check) for one in found]
     assert figure in found[0].figures
 
 
@@ -55,4 +55,4 @@ def test_a_pair_inside_the_stated_deviation_is_left_alone(tmp_path: Path, ratio:
     made.reprint("d.earlier.1", 1000.0, 1)
     made.reprint("d.later.1", 1000.0 * ratio, 1)
     found = [one for one in audit(made.write(tmp_path)) if one.rule_id == "A9"]
-    assert {one.answer for one in found} == {AuditAnswer.FOLLOWS}
+    assert {one.answer for one in found} == {Answer.HELD}

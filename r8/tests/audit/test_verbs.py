@@ -7,17 +7,17 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from r8.audit.finding import AuditAnswer
-from r8.audit.render import as_json, as_markdown, as_text
-from r8.audit.rules import RULES, audit, explain_rule
-from r8.claims.ledger_read import load_ledger
-from r8.claims.words import LANGUAGES, say
+from r8.audit.rules import RULES, audit
+from r8.claims.ledger import load_ledger
 from r8.cli import main as cli
 from r8.errors import UsageError
+from r8.report.audit import as_markdown, as_text, explain_rule, sentence
+from r8.report.words import LANGUAGES
 from r8.tests.support.synthetic_ledger import clean
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,7 +98,9 @@ def test_a_ledger_of_ones_own_is_audited(
 def test_both_languages_hold_the_same_numbers() -> None:
     found = audit(load_ledger())
     for one in found:
-        english, chinese = (say(language, one.key, **one.facts) for language in LANGUAGES)
+        # What it is about is told in words of its own: 480B is 4800 亿.
+        bare = replace(one, relation=None)
+        english, chinese = (sentence(bare, language) for language in LANGUAGES)
         assert english != chinese
         assert numbers(english) == numbers(chinese), one
     for render in (as_text, as_markdown):
@@ -106,13 +108,24 @@ def test_both_languages_hold_the_same_numbers() -> None:
         assert len(english.splitlines()) == len(chinese.splitlines())
 
 
-def test_json_carries_every_finding_in_both_languages() -> None:
+def test_json_holds_the_numbers_and_ids_of_every_finding(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     found = audit(load_ledger())
-    document = json.loads(as_json(found))
-    assert len(document["findings"]) == len(found)
-    assert all(one["text"].keys() == set(LANGUAGES) for one in document["findings"])
-    off = [one for one in document["findings"] if one["answer"] == "OFF"]
-    assert len(off) == sum(one.answer is AuditAnswer.OFF for one in found)
+    document = json.loads(run(capsys, "audit", "--json")[1])
+    assert document["format"] == 2
+    for one, row in zip(found, document["findings"], strict=True):
+        assert (row["rule"], tuple(row["figures"])) == (one.rule_id, one.figures)
+        check = row["check"]
+        assert check["answer"] == one.answer
+        assert (check["measured"], check["message"]) == (one.check.measured, one.check.message)
+        assert check["facts"] == dict(one.check.facts)
+    (size,) = (row for row in document["findings"] if row["figures"] == ["r2.session.kv"])
+    assert size["relation"] == "size"
+    assert (size["check"]["op"], size["check"]["limit"]) == ("<=", 0.005)
+    # 62 layers, 8 heads, 128 values of 2 bytes, K and V, 30208 tokens against 7.155e9 bytes.
+    true = 2 * 62 * 8 * 128 * 2 * 30208
+    assert size["check"]["measured"] == pytest.approx(true / 7.155e9 - 1)
 
 
 def test_markdown_has_a_section_for_each_rule(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,24 +152,11 @@ def test_explain_knows_rules_of_the_audit_and_of_the_certificate(
         explain_rule("A99")
 
 
-# ---------------------------------------------------------------- the judge's halls
-
-
-def test_the_audit_needs_no_clock_no_network_and_no_subprocess() -> None:
-    rooms = ("arithmetic", "audit", "checklist", "diff", "gates", "ledger")
-    for path in sorted((ROOT / "r8").glob("*.py")):
-        if path.stem.split("_")[0] in rooms:
-            text = path.read_text(encoding="utf-8")
-            for word in ("import subprocess", "import socket", "import urllib", "import time"):
-                assert word not in text, path
-            assert "datetime" not in text, path
-
-
 def test_the_audit_runs_without_site_packages_of_the_judge() -> None:
     """The arithmetic itself needs the standard library only: an auditor can read all of it."""
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from r8.claims.ledger_read import load_ledger\n"
+        "from r8.claims.ledger import load_ledger\n"
         "from r8.audit.rules import audit\n"
         "print(len(audit(load_ledger())))\n"
         "assert not {'duckdb', 'pyarrow', 'scipy', 'numpy'} & set(sys.modules)\n"

@@ -18,8 +18,7 @@ from r8.claims.arithmetic import (
     extreme,
 )
 from r8.claims.formula import FormulaError, Node, bindings, evaluate, matches, names, parse
-from r8.claims.printed import plain, printed_enclosure, printed_numbers
-from r8.claims.printed_units import UNITS
+from r8.claims.printed import UNITS, plain, printed_enclosure, printed_numbers
 
 SECOND: Dimension = (1, 0, 0)
 BYTE: Dimension = (0, 1, 0)

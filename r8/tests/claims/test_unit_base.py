@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from r8.claims.ledger_read import load_ledger
+from r8.claims.ledger import load_ledger
 from r8.claims.reader import load_claims, load_figures, read_claims
 from r8.claims.reports import load_reports
 from r8.errors import UsageError

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.cli import run_arguments as runs_verbs
-from r8.cli.references import GENERATED, REFERENCE, ROOT, differing, made_reports, main
+from r8.cli.made_files import ROOT, differing
+from r8.cli.references import GENERATED, REFERENCE, made_reports, main
 from r8.errors import R8Error
 from r8.lab.campaign.reference import record
 from r8.tests.support.judged_run import judged_run

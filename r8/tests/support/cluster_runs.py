@@ -43,7 +43,7 @@ def cluster_spec(
         "concurrency": 8,
         "basis": Basis.MEASURED,
         "rung": "cluster",
-        "comparability": dict(load_reports().comparability[scenario]),
+        "comparability": dict(load_reports().scenarios[scenario].comparability),
         "ttft_s": tuple(ttft_s + 0.001 * number for number in range(-3, 5)),
         "warm_ttft_s": (0.5,) * 8,
         "read_s": ttft_s * 0.9,

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from r8.claims.ledger_read import ADDED, COLUMNS, FIGURES, RELATIONS, load_ledger
+from r8.claims.ledger import ADDED, COLUMNS, FIGURES, FORMAT, RELATIONS, load_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from r8.claims.ledger import Ledger
 
 PLATFORM, OTHER_PLATFORM = "machine A", "machine B"
+ABOUT = {"en": "decimal by its tool", "zh": "按其工具为十进制"}
 LEVELS = ("c16", "c32", "c128")
 ARMS = ("array", "local")
 # Geometry of the synthetic cache: bytes of one session.
@@ -71,11 +72,15 @@ class Synthetic:
         lines += [",".join(f'"{row[name]}"' for name in names) for row in self.rows.values()]
         (folder / FIGURES).write_text("\n".join(lines) + "\n")
         (folder / ADDED).unlink(missing_ok=True)
-        (folder / RELATIONS).write_text("format = 1\n\n" + "\n\n".join(self.relations) + "\n")
+        (folder / RELATIONS).write_text(
+            f"format = {FORMAT}\n\n" + "\n\n".join(self.relations) + "\n"
+        )
         return load_ledger(folder)
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(f'"{one}"' for one in value) + "]"
     return str(value) if isinstance(value, int) else f'"{value}"'
@@ -177,7 +182,7 @@ def _speeds(made: Synthetic, dice: random.Random) -> None:
     made.add("v.drive", dice.uniform(3, 7), "GB/s", 2, metric="drive")
     made.relate("ceiling", figures=["v.peak", "v.wire"], limit="v.port")
     made.relate("ceiling", figures=["v.drive"], limit="4 * 16 * 128 / 130", unit="Gb/s")
-    made.relate("base", figures=["v.peak"], bytes=10**9, en="decimal by its tool")
+    made.relate("base", figures=["v.peak"], bytes=10**9, about=ABOUT)
 
 
 def _repeats(made: Synthetic, dice: random.Random) -> None:

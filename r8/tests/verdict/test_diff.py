@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from r8.claims.ledger_read import load_ledger
+from r8.claims.ledger import load_ledger
 from r8.claims.reports import load_reports
 from r8.cli import main as cli
 from r8.errors import UsageError
@@ -108,7 +108,7 @@ def test_a_faster_array_deviates_in_seconds_and_reproduces_the_ratio() -> None:
 
 @pytest.mark.parametrize("key", ["platform", "engine", "model", "layout", "array"])
 def test_another_key_compares_ratios_and_is_named_for_seconds(key: str) -> None:
-    published = REPORTS.comparability[R2]
+    published = REPORTS.scenarios[R2].comparability
     found = against(r2(comparability=dict(published) | {key: "mine"}))
     seconds = found["r2.array.c8.ttft_p50"]
     assert seconds.outcome is Outcome.NOT_COMPARABLE

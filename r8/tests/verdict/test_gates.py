@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from r8.claims.ledger_read import load_ledger
+from r8.claims.ledger import load_ledger
 from r8.claims.reports import load_reports
 from r8.cli import main as cli
 from r8.cli.audit import gate_code, newest
 from r8.errors import UsageError
-from r8.message import Answer
+from r8.message import Answer, Message
 from r8.model import Basis, Outcome
 from r8.tests.support.cluster_runs import R1, R2, cluster_run, told
 from r8.verdict.gates import GateItem, gate
@@ -59,14 +59,14 @@ def test_g1_counts_the_drives_below_the_device(
 ) -> None:
     item = g1(tmp_path, tuple(f"nvme{number}n1" for number in range(drives)))
     assert item.outcome is outcome
-    assert item.facts["found"] == str(drives)
+    assert item.message.facts["found"] == drives
 
 
 def test_g1_counts_a_drive_only_when_every_run_saw_it(tmp_path: Path) -> None:
     members = tuple(f"nvme{number}n1" for number in range(24))
     item = g1(tmp_path, members, members[:20])
     assert item.outcome is Outcome.DEVIATES
-    assert item.facts["found"] == "20"
+    assert item.message.facts["found"] == 20
 
 
 def test_g1_without_members_in_the_topology_is_invalid(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_g2_reads_the_stress_of_a_real_run_directory(tmp_path: Path) -> None:
     held = tuple(replace(one, answer=Answer.HELD) for one in session.findings)
     item = items("G2", replace(session, findings=held))["line-efficiency"]
     assert item.outcome is Outcome.REPRODUCED
-    assert item.facts["low"].startswith("100")
+    assert item.message.facts["lowest_share"] == pytest.approx(1.0, rel=0.01)
 
 
 # ---------------------------------------------------------------- G3
@@ -173,7 +173,7 @@ def test_a_rehearsal_passes_no_gate(name: str, changes: dict[str, Any]) -> None:
 def test_g4_is_listed_as_not_yet_measurable() -> None:
     (item,) = items("G4", r1()).values()
     assert item.outcome is Outcome.NOT_MEASURED
-    assert item.facts["printed"] == "72 hours"
+    assert item.message.facts["printed"] == "72 hours"
 
 
 def test_an_unknown_gate_is_refused() -> None:
@@ -193,7 +193,7 @@ def test_an_unknown_gate_is_refused() -> None:
     ],
 )
 def test_the_worst_item_decides_the_exit_code(outcomes: list[Outcome], code: int) -> None:
-    found = [GateItem(name="x", outcome=one, key="gate.g4") for one in outcomes]
+    found = [GateItem(name="x", outcome=one, message=Message(id="gate-g4")) for one in outcomes]
     assert gate_code(found) == code
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from r8.claims.ledger_read import load_ledger
+from r8.claims.ledger import load_ledger
 from r8.claims.reports import load_reports
 from r8.errors import SiteError
 from r8.lab.campaign.campaign import plan_campaign
@@ -257,8 +257,8 @@ def test_gate_g2_judges_the_line_by_the_rows_fio_left(
     items = gate("G2", replace(session, findings=held), load_ledger(), load_reports(), 1000)
     line = next(one for one in items if one.name == "line-efficiency")
     if not measured:
-        assert (line.outcome, line.key) == (Outcome.INVALID, "gate.no_stress")
+        assert (line.outcome, line.message.id) == (Outcome.INVALID, "gate-no-stress")
         return
     assert line.outcome is Outcome.REPRODUCED, "1000 B/s is a slow line"
     share = rows[0]["read_bytes"] * 1e9 / rows[0]["elapsed_ns"] / 1000
-    assert line.facts["low"] == f"{share:.1%}"
+    assert line.message.facts["lowest_share"] == pytest.approx(share)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from r8.audit.finding import digits
 from r8.claims.measured import Measure, measure_of
-from r8.claims.words import say
+from r8.message import Message
+from r8.report.words import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from r8.claims.reports import Report, Reports
 
 RELEASE = "public release 505f41e"
+_HEADS = (
+    *("page-arm", "page-level", "page-metric", "page-statistic", "page-value", "page-unit"),
+    *("page-printed", "page-label", "page-basis", "page-figure", "page-measured", "page-where"),
+)
 
 
 def page(ledger: Ledger, reports: Reports, report_id: str, language: str) -> str:
@@ -24,59 +29,62 @@ def page(ledger: Ledger, reports: Reports, report_id: str, language: str) -> str
     lines = [f"# {report_id}: {report.about[language]}", "", *_facts(report, language), ""]
     lines += _sources(report, figures, language)
     for scenario in dict.fromkeys(one.scenario for one in figures):
-        mine = [one for one in figures if one.scenario == scenario]
         lines += ["", f"## {scenario}", ""]
-        baseline = reports.baselines.get(scenario)
-        if baseline is not None:
-            text = baseline[language] or say(language, "page.unpublished")
-            lines += [say(language, "page.baseline", baseline=text), ""]
-        lines += _table(ledger, mine, language)
+        known = reports.scenarios.get(scenario)
+        if known is not None:
+            text = known.baseline[language] or _say("page-unpublished", language)
+            lines += [_say("page-baseline", language, baseline=text), ""]
+        mine = [one for one in figures if one.scenario == scenario]
+        lines += _table(ledger, reports, mine, language)
     return "\n".join(lines) + "\n"
 
 
-def other_page(ledger: Ledger, language: str) -> str:
+def other_page(ledger: Ledger, reports: Reports, language: str) -> str:
     """Figures that cite no report: gates, device rows, prices."""
-    lines = [f"# {say(language, 'page.other')}"]
+    lines = [f"# {_say('page-other', language)}"]
     figures = [one for one in ledger.figures.values() if not one.reports]
     for scenario in dict.fromkeys(one.scenario for one in figures):
         mine = [one for one in figures if one.scenario == scenario]
-        lines += ["", f"## {scenario}", "", *_table(ledger, mine, language)]
+        lines += ["", f"## {scenario}", "", *_table(ledger, reports, mine, language)]
     return "\n".join(lines) + "\n"
+
+
+def _say(entry: str, language: str, **facts: str) -> str:
+    return render(Message(id=entry, facts=facts), language)
 
 
 def _facts(report: Report, language: str) -> list[str]:
     facts = {
-        "page.date": report.date,
-        "page.platform": report.platform,
-        "page.topology": report.topology[language],
-        "page.third_party": report.third_party[language],
-        "page.reproduction": report.reproduction[language],
+        "page-date": report.date,
+        "page-platform": report.platform,
+        "page-topology": report.topology[language],
+        "page-third-party": report.third_party[language],
+        "page-reproduction": report.reproduction[language],
     }
-    unpublished = say(language, "page.unpublished")
-    return [f"- {say(language, key)}: {text or unpublished}" for key, text in facts.items()]
+    unpublished = _say("page-unpublished", language)
+    return [f"- {_say(entry, language)}: {text or unpublished}" for entry, text in facts.items()]
 
 
 def _sources(report: Report, figures: Iterable[Figure], language: str) -> list[str]:
     lines = [
-        f"- {say(language, 'page.source')}: <{one.url}> ({one.language}), `{one.file}`, "
+        f"- {_say('page-source', language)}: <{one.url}> ({one.language}), `{one.file}`, "
         f"SHA-256 `{one.sha256}`"
         for one in report.pages
     ]
     if any(RELEASE in one.where for one in figures):
-        lines.append(f"- {say(language, 'page.release')}")
+        lines.append(f"- {_say('page-release', language)}")
     return lines
 
 
-def _table(ledger: Ledger, figures: Iterable[Figure], language: str) -> list[str]:
-    names = ("arm", "level", "metric", "statistic", "value", "unit", "printed", "label", "basis")
-    heads = [say(language, f"page.{name}") for name in (*names, "figure", "measured", "where")]
+def _table(ledger: Ledger, reports: Reports, figures: Iterable[Figure], language: str) -> list[str]:
+    heads = [_say(one, language) for one in _HEADS]
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for one in figures:
-        measure = measure_of(ledger, one)
+        measure = measure_of(ledger, reports, one)
         if isinstance(measure, Measure):
             by = f"{measure.scenario}: {measure.metric} {measure.statistic}".rstrip()
         else:
-            by = say(language, measure.key, detail=measure.detail)
+            by = render(measure, language)
         value = "" if one.value is None else digits(one.value, one.precision)
         cells = [one.arm, one.level, one.metric, one.statistic, value, one.unit, one.as_printed]
         cells += [one.page_label, str(one.basis), f"`{one.figure_id}`", by, one.where]
