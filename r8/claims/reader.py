@@ -116,7 +116,7 @@ def _with_unit_bases(figures: dict[str, dict[str, str]], ledger: Path) -> dict[s
         raise UsageError(
             f"the ledger's table cannot be read: {error}",
             where=str(ledger),
-            next_step="make it again: python -m r8.audit.files --write",
+            next_step="make it again: python -m r8.cli.published --write",
         ) from error
     bases = {row["figure_id"]: row["unit_base"] for row in table if row["unit_base"] is not None}
     return {
