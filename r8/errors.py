@@ -3,6 +3,7 @@
     R8Error                      exit code 4 unless a subclass says otherwise
     ├── UsageError               the command line asks for something that does not exist
     ├── SiteError                the site file, or the machine it describes, is not usable
+    │   └── SiteFileError        a site file has faults; all of them are told, one a line
     ├── PatchError               an LMCache tree is not in a state the patch series knows
     ├── EngineError              an inference engine did not start, answer or stop
     ├── InstrumentError          the load client or a probe failed as a process
@@ -17,6 +18,11 @@ separate arguments so that none can be forgotten.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXIT_REPRODUCED = 0
 EXIT_DEVIATES = 1
@@ -59,6 +65,22 @@ class UsageError(R8Error):
 
 class SiteError(R8Error):
     """The site file, or the machine it describes, is not usable."""
+
+
+class SiteFileError(SiteError):
+    """A site file has faults; `lines` tells each, where it stands and what to write instead."""
+
+    def __init__(self, lines: Sequence[str], *, where: str) -> None:
+        """Keep the lines; `str()` prints them below the path."""
+        self.lines = tuple(lines)
+        faults = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
+        super().__init__(
+            f"{faults} in the site file", where=where, next_step="mend each line named below"
+        )
+
+    def __str__(self) -> str:
+        """The path, and a line a fault."""
+        return "\n  ".join([super().__str__(), *self.lines])
 
 
 class PatchError(R8Error):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 KvTier = Literal["disk", "fs"]
 # How a reader brings its bytes in: which calibration of the device predicts it.
 Reads = Literal["serial", "parallel"]
+# Which sessions an engine measures: those it populated, or those its neighbour did.
+SessionsOf = Literal["itself", "neighbour"]
 
 
 class Role(StrEnum):
@@ -40,6 +42,7 @@ class Contract:
     meaning: str
     # KV tiers an engine of this role may have; empty: none, and its device must stay silent.
     tiers: tuple[KvTier, ...] = ("disk", "fs")
+    sessions_of: tuple[SessionsOf, ...] = ("itself",)
     # Whether a block device of the host must count its bytes; False: a network mount is accepted.
     counted: bool = True
     # Whether claims may speak of it. A negative result is shown and takes part in no claim.
@@ -66,10 +69,12 @@ CONTRACTS: Mapping[Role, Contract] = {
     Role.SHARED: Contract(
         meaning="engines side by side on one pool of the array that each of them can read",
         tiers=("fs",),
+        sessions_of=("itself", "neighbour"),
     ),
     Role.NEGATIVE: Contract(
         meaning="engines that look for KV their backend cannot find: every request must miss",
         tiers=("disk",),
+        sessions_of=("neighbour",),
         judged=False,
     ),
     Role.RECOMPUTE: Contract(

@@ -32,7 +32,14 @@ from r8.cli.run_arguments import (
     references,
 )
 from r8.console import print_json, table
-from r8.errors import EXIT_INVALID, EXIT_USAGE, EvidenceError, R8Error, UsageError
+from r8.errors import (
+    EXIT_INVALID,
+    EXIT_USAGE,
+    EvidenceError,
+    R8Error,
+    SiteFileError,
+    UsageError,
+)
 from r8.evidence.reader import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.explain import explain, explained
@@ -97,7 +104,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(error: R8Error) -> int:
-    print(f"r8: {error}".replace("\n", " "), file=sys.stderr)
+    # A site file's faults take a line each; every other error is one line.
+    text = str(error) if isinstance(error, SiteFileError) else str(error).replace("\n", " ")
+    print(f"r8: {text}", file=sys.stderr)
     return error.exit_code
 
 

@@ -18,7 +18,8 @@ from r8.lab.machine.hosts import engine_words, through
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.rehearsal.build import rehearsal_testbed
 from r8.lab.rehearsal.device import directory
-from r8.lab.site.file import DROP_CACHES, fill
+from r8.lab.site.file import fill
+from r8.lab.site.machines import DROP_CACHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from r8.lab.instruments.readers import Calibration
     from r8.lab.machine.remote import ClockOffset
     from r8.lab.rehearsal.control import Control
-    from r8.lab.site.file import Arm, Host, LoadedSite, Plan, Site
-    from r8.lab.site.transfer import WorkPlan
+    from r8.lab.site.arms import Arm, Plan, TransferPlan
+    from r8.lab.site.file import LoadedSite, Site
+    from r8.lab.site.machines import Host
 
 CLUSTER = "cluster"
 # Block devices that no file of an engine lies on; a loop device is named when KV lies on it.
@@ -77,14 +79,15 @@ class Testbed:
         """Environment beyond the site's own: which LMCache is imported, and our connector."""
         if not self.overlays or arm.kv == "none":
             return {}
-        if arm.lmcache not in self.overlays:
+        version = arm.treatment.lmcache
+        if version not in self.overlays:
             known = ", ".join(sorted(self.overlays))
             raise SiteError(
-                f"the rehearsal has no LMCache {arm.lmcache}",
+                f"the rehearsal has no LMCache {version}",
                 where=f"an arm on {arm.device}",
                 next_step=f"use one of {known}, or add it to rehearsal.lmcache",
             )
-        return {"PYTHONPATH": f"{self.overlays[arm.lmcache]}:{self.fillings['connector_dir']}"}
+        return {"PYTHONPATH": f"{self.overlays[version]}:{self.fillings['connector_dir']}"}
 
     def python(self, *words: str, host: str | None = None) -> list[str]:
         """The command that runs the engine's interpreter with these words, on a host."""
@@ -200,7 +203,7 @@ def drop_words(host: Host) -> list[str]:
 
 def _cluster(
     site: Site,
-    plan: Plan | WorkPlan | None,
+    plan: Plan | TransferPlan | None,
     supervisor: Supervisor,
     work_dir: Path,
     say: Callable[[str], None],

@@ -14,7 +14,7 @@ from r8.lab.campaign.status import RUNS_ROOT
 from r8.lab.instruments.probes import CHECKOUT
 from r8.lab.machine import supervisor
 from r8.lab.preflight.preflight import preflight, scenario_of
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.site.matrix import LIFE_SUFFIX
 
 if TYPE_CHECKING:

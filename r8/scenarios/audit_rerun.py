@@ -20,7 +20,7 @@ from r8.evidence.reader import read_run
 from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.preflight import require_ready
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.verdict.rerun import DEFAULT_CELLS, compare, drawn
 
 if TYPE_CHECKING:

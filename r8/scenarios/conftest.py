@@ -19,7 +19,7 @@ from r8.lab.campaign.campaign import open_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import require_ready
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.site.matrix import mark_broken
 from r8.scenarios.planning import Round, Unfit, planned
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from r8.errors import SiteError
 from r8.lab.campaign.campaign import new_campaign_id, plan_campaign
-from r8.lab.site.cells import arms_known, cells_of
 from r8.lab.site.matrix import LAST, find_matrix, has_matrix
+from r8.lab.site.plan import places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +63,10 @@ def _arms(config: pytest.Config, loaded: LoadedSite, scenario: str) -> tuple[str
         return Unfit(reason=f"the site file has no plan for {scenario}")
     wanted = config.getoption("--arms")
     if wanted == "all":
-        return (*plan.arms, *plan.other_arms)
+        return plan.every_arm
     if not wanted:
         return plan.arms
-    arms, known = tuple(dict.fromkeys(wanted.split(","))), arms_known(loaded.site, scenario)
+    arms, known = tuple(dict.fromkeys(wanted.split(","))), loaded.site.arms_of(scenario)
     unknown = [arm for arm in arms if arm not in known]
     if unknown:
         names = ", ".join(sorted(known))
@@ -118,7 +118,7 @@ def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterat
                 next_step="give the file it began with: a matrix on two sites is none",
             )
         _require_same_plan(config, loaded, scenario, matrix)
-        cells = cells_of(loaded.site, scenario, matrix.arms, matrix.blocks, matrix.seed)
+        cells = places(loaded.site, scenario, matrix.arms, matrix.blocks, matrix.seed)
         yield Round(loaded=loaded, matrix=matrix, places=cells)
 
 

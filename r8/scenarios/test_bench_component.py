@@ -18,7 +18,7 @@ from r8.errors import R8Error
 from r8.lab.component.runs import Work, device_reading, run_component
 from r8.lab.instruments.readers import CEILING
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.site.plan import steps
 from r8.lab.testbed import prepare
 from r8.units import BYTES_PER_MIB, NS_PER_S, mb_per_s, s_from_ns

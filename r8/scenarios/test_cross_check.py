@@ -16,7 +16,7 @@ from tabulate import tabulate
 
 from r8.lab.campaign.cross_check import OURS, THEIRS, bursts, serving
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

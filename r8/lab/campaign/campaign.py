@@ -15,7 +15,7 @@ from r8.lab.instruments.probes import environment
 from r8.lab.instruments.recording import Recording
 from r8.lab.machine.progress import Progress
 from r8.lab.site import matrix
-from r8.lab.site.cells import cells_of
+from r8.lab.site.plan import places
 from r8.lab.testbed import prepare
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def plan_campaign(
     plan = loaded.site.plan_of(scenario)
     if plan is None:
         raise KeyError(scenario)
-    cells = cells_of(loaded.site, scenario, arms, blocks, seed)
+    cells = places(loaded.site, scenario, arms, blocks, seed)
     planned = matrix.new_matrix(
         campaign_id or new_campaign_id(scenario),
         scenario,

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from r8.lab.campaign.engine import RunningEngine
     from r8.lab.machine.supervisor import Supervisor
-    from r8.lab.site.file import LoadedSite, Plan
+    from r8.lab.site.arms import Plan
+    from r8.lab.site.file import LoadedSite
     from r8.lab.testbed import Testbed
 
 OURS = "load_client"

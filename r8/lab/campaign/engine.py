@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.lab.machine.supervisor import Process, Supervisor
-    from r8.lab.site.file import Instance, Site
+    from r8.lab.site.file import Site
+    from r8.lab.site.machines import Instance
 
 POLL_INTERVAL_S = 0.25
 PROBE_TIMEOUT_S = 5.0

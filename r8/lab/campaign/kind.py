@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.lab.instruments.recording import Recording
-    from r8.lab.site.file import Host, LoadedSite, Site
+    from r8.lab.site.file import LoadedSite, Site
+    from r8.lab.site.machines import Host
     from r8.lab.site.matrix import Matrix
     from r8.lab.site.plan import Place
     from r8.lab.testbed import Testbed
@@ -63,16 +64,6 @@ class CellKind(ABC):
     def plans(site: Site) -> Mapping[str, object]:
         """The scenarios of this kind that a site has."""
 
-    @staticmethod
-    @abstractmethod
-    def require(loaded: LoadedSite, matrix: Matrix) -> None:
-        """Refuse a plan that these cells cannot run, before anything is built.
-
-        Raises:
-            SiteError: what in the site file stands against it.
-
-        """
-
     @abstractmethod
     def cell(self, place: Place, run_id: str) -> Cell:
         """The cell at a place, with everything measured that must be known before it begins."""
@@ -81,7 +72,16 @@ class CellKind(ABC):
         """The finished run of a cell, if this campaign has one."""
         return finished_run(self.folder, self.matrix.campaign_id, place.name)
 
-    # What a kind of cells that share nothing leaves empty.
+    # What a kind leaves empty where it has nothing to refuse, or nothing to share.
+    @staticmethod  # noqa: B027
+    def require(loaded: LoadedSite, matrix: Matrix) -> None:
+        """Refuse a plan that these cells cannot run, before anything is built.
+
+        Raises:
+            SiteError: what in the site file stands against it.
+
+        """
+
     def ended(self, place: Place) -> None:  # noqa: B027
         """Let go of what only this place needed; its run is sealed."""
 

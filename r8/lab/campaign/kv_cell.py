@@ -21,15 +21,15 @@ from r8.lab.campaign.phases import Stage
 from r8.lab.instruments import probes
 from r8.lab.instruments.clients import calibrate_client
 from r8.lab.site.matrix import LIFE_SUFFIX
-from r8.lab.site.plan import check_lives, control_place, plan_for
+from r8.lab.site.plan import control_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from r8.lab.instruments.probes import Probes
     from r8.lab.instruments.recording import Recording
-    from r8.lab.site.file import Arm, LoadedSite, Plan, Site
-    from r8.lab.site.matrix import Matrix
+    from r8.lab.site.arms import Arm, Plan
+    from r8.lab.site.file import Site
     from r8.lab.site.plan import Place
 
 # Size of a rendered completions request per prompt token: digits, comma, blank.
@@ -54,7 +54,7 @@ class KvCell(Cell):
             "shared_from": self.lifetime.first_run_id,
             "index": self.place.index,
             "kv": self.arm.kv,
-            "reads": self.arm.reads,
+            "sessions_of": self.arm.sessions_of,
             "first_session": self.place.first_session,
             "sessions": self.place.sessions,
         }
@@ -144,11 +144,6 @@ class KvCells(CellKind):
         """Scenarios with a KV engine."""
         return site.scenarios
 
-    @staticmethod
-    def require(loaded: LoadedSite, matrix: Matrix) -> None:
-        """Arms of one lifetime run on one engine."""
-        check_lives(matrix.arms, loaded.site.arms, str(loaded.path))
-
     def cell(self, place: Place, run_id: str) -> KvCell:
         """The cell, on the engines of its lifetime; the first of them starts them."""
         lifetime = self._lifetime_of(place, run_id)
@@ -201,13 +196,13 @@ class KvCells(CellKind):
         return [
             one
             for one in self.places
-            if (one.block, one.life) == (place.block, place.life)
+            if (one.block, one.lifetime) == (place.block, place.lifetime)
             and one.index >= place.index
             and self.finished(one) is None
         ]
 
     def _lifetime_of(self, place: Place, run_id: str) -> EngineLifetime:
-        key = (place.block, place.life)
+        key = (place.block, place.lifetime)
         if self.lifetime is not None and self.lifetime.key == key:
             return self.lifetime
         self.close()
@@ -218,7 +213,7 @@ class KvCells(CellKind):
         kv_dir = str(self.testbed.kv_roots[arm.device] / f"r8-{run_id}")
         setting = make_setting(
             self.testbed,
-            plan_for(self.plan, arm),
+            self.plan.on(arm),
             arm,
             home=self.folder / f"{run_id}{LIFE_SUFFIX}",
             kv_dir=kv_dir,

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from r8.lab.instruments.probes import Watched
     from r8.lab.instruments.recording import Recording
     from r8.lab.machine.remote import ClockOffset
-    from r8.lab.site.file import Arm, Instance, Plan
+    from r8.lab.site.arms import Arm, Plan
+    from r8.lab.site.machines import Instance
     from r8.lab.testbed import Testbed
     from r8.model import PatchState
 
@@ -63,12 +64,12 @@ class Setting:
         """Everything the site, the scenario, the arm and the instance set for an engine."""
         found, arm = self.testbed.site.engine, self.arm
         kind = {} if arm.kv == "none" else found.kv_env.get(arm.kv, {})
-        words = found.env | kind | self.plan.env | arm.env | instance.env
+        words = found.env | kind | self.plan.env | arm.treatment.env | instance.env
         if arm.kv == "none":
             words = {key: word for key, word in words.items() if not key.startswith("LMCACHE_")}
         names = self.names_of(instance)
         filled = {key: fill_one(word, names, where=f"env {key}") for key, word in words.items()}
-        extra = {} if arm.kv == "none" else self.plan.extra_config | arm.extra_config
+        extra = {} if arm.kv == "none" else self.plan.extra_config | arm.treatment.extra_config
         return engine.engine_env(filled | self.testbed.env(arm), extra)
 
     def names_of(self, instance: Instance) -> dict[str, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from r8.lab.patching.patching import PatchStatus
-    from r8.lab.site.file import Arm
+    from r8.lab.site.arms import Arm
     from r8.lab.testbed import Testbed
 
 # The verb that brings an LMCache back into the state it was found in; others are never touched.
@@ -67,7 +67,7 @@ class PatchStates:
         key = (target.command, target.env.get("PYTHONPATH", ""))
         if key not in self._found:
             self._found[key] = (target, before.state, self._note_undo(target, before.state))
-        now = patching.apply(target) if arm.patch == "patched" else patching.revert(target)
+        now = patching.apply(target) if arm.is_patched else patching.revert(target)
         return _as_state(now, arm)
 
     def _note_undo(self, target: PatchTarget, state: str) -> int | None:
@@ -102,16 +102,17 @@ def _as_state(now: PatchStatus, arm: Arm) -> PatchState:
             where=now.path,
             next_step="install an LMCache of patches/lmcache-parallel-read/series.toml",
         )
-    if arm.lmcache is not None and version != arm.lmcache:
+    wanted = arm.treatment.lmcache
+    if wanted is not None and version != wanted:
         raise SiteError(
-            f"the engine imports LMCache {version}, the arm names {arm.lmcache}",
+            f"the engine imports LMCache {version}, the arm names {wanted}",
             where=now.path,
             next_step="correct lmcache of that arm, or build that version: nox -s stack",
         )
     return PatchState(
-        expected=arm.patch,
+        expected="patched" if arm.is_patched else "unpatched",
         lmcache_version=version,
         target_sha256=now.target_sha256,
         base_sha256=base_sha256,
-        module_sha256=now.module_sha256 if arm.patch == "patched" else None,
+        module_sha256=now.module_sha256 if arm.is_patched else None,
     )

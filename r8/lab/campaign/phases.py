@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from r8.lab.campaign.lifetime import EngineLifetime
     from r8.lab.instruments.recording import Recording
     from r8.lab.machine.hosts import KvDirectory
-    from r8.lab.site.file import Arm, Plan
+    from r8.lab.site.arms import Arm, Plan
     from r8.lab.site.plan import Place
 
 # What an engine does late after its last answer is over when a burst begins: a burst waits SETTLE_S
@@ -55,7 +55,7 @@ class Stage:
     def read_by(self, instance: int) -> list[int]:
         """The sessions one instance measures: its own, or those the next one populated."""
         count = len(self.plan.instances)
-        owner = instance if self.arm.reads == "own" else (instance + 1) % count
+        owner = instance if self.arm.sessions_of == "itself" else (instance + 1) % count
         return share(self.place, owner, count)
 
     def special(self, base: int) -> list[list[int]]:

@@ -11,12 +11,12 @@ from r8 import __version__
 from r8.errors import SiteError
 from r8.lab.instruments.recording import host_facts
 from r8.lab.machine import commands
-from r8.lab.site.plan import plan_for
 from r8.model import Basis, Expectation, PatchState, Run, Work
 from r8.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from r8.lab.site.file import Arm, LoadedSite, Plan
+    from r8.lab.site.arms import Arm, Plan
+    from r8.lab.site.file import LoadedSite
     from r8.lab.site.plan import Place
     from r8.lab.testbed import Testbed
 
@@ -80,7 +80,7 @@ def describe(  # noqa: PLR0913 - a record of many parts, each from another place
 ) -> Run:
     """The provenance of one cell in one block; `ids` are campaign and run."""
     arm: Arm = loaded.site.arms[place.arm]
-    plan = plan_for(loaded.site.scenarios[scenario], arm)
+    plan = loaded.site.scenarios[scenario].on(arm)
     cell = _cell(
         loaded,
         scenario,
@@ -113,7 +113,7 @@ def describe_work(  # noqa: PLR0913 - a record of many parts, each from another 
     The whole cell counts as one session of one chunk of one token, so that `hit_bytes` is what the
     workers move together.
     """
-    plan = loaded.site.works[scenario]
+    plan = loaded.site.transfers[scenario]
     arm = plan.arm[place.arm]
     planned = place.concurrency * plan.worker_bytes
     cell = _cell(

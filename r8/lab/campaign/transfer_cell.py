@@ -1,6 +1,6 @@
 """Cells without a KV engine: workers of a known number move files of a known size.
 
-A scenario of `[works.NAME]` in the site file names a job (`r8.lab.transfer.jobs`). A cell is one
+A scenario of `[transfers.NAME]` in the site file names a job (`r8.lab.transfer.jobs`). A cell is one
 arm with one number of workers in one block:
 
     make the files -> workers start and wait -> probes start
@@ -125,14 +125,14 @@ class TransferCells(CellKind):
     @staticmethod
     def plans(site: Site) -> Mapping[str, object]:
         """Scenarios without a KV engine."""
-        return site.works
+        return site.transfers
 
     @staticmethod
     def require(loaded: LoadedSite, matrix: Matrix) -> None:
         """Workers, clocks and probes of a transfer are those of this host."""
         site = loaded.site
         for arm in matrix.arms:
-            host = site.host(site.device(site.works[matrix.scenario].arm[arm].device).host)
+            host = site.host(site.device(site.transfers[matrix.scenario].arm[arm].device).host)
             if host.exec_prefix:
                 raise SiteError(
                     f"transfers run on the host of their device, and {host.name} is behind a "

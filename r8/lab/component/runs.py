@@ -14,7 +14,7 @@ from r8.lab.machine import commands
 from r8.lab.patching import patching
 
 if TYPE_CHECKING:
-    from r8.lab.site.file import Arm
+    from r8.lab.site.arms import Arm
     from r8.lab.testbed import Testbed
 
 SCRIPT = Path(__file__).with_name("bench.py")
@@ -41,7 +41,7 @@ def run_component(testbed: Testbed, name: str, arm: Arm, work: Work) -> dict[str
     """
     env = testbed.env(arm)
     target = patching.PatchTarget(command=tuple(testbed.python()), env=env)
-    (patching.apply if arm.patch == "patched" else patching.revert)(target)
+    (patching.apply if arm.is_patched else patching.revert)(target)
     directory = work.directory / f"component-{name}"
     argv = ["env", *(f"{key}={value}" for key, value in env.items()), *testbed.python()]
     argv += [str(SCRIPT), "--json", "--dir", str(directory), "--arm", name]

@@ -23,8 +23,6 @@ from r8.errors import SiteError
 from r8.lab.instruments.readers import CEILING, FIO, SERIAL, Calibration, Reading, fio_answer
 from r8.lab.machine import commands
 from r8.lab.machine.hosts import FILE_SYSTEM_FACTOR, KvDirectory, free_bytes, through
-from r8.lab.site.stress import chunk_file_bytes
-from r8.lab.site.transfer import WorkPlan
 from r8.units import BYTES_PER_MIB, NS_PER_S
 
 if TYPE_CHECKING:
@@ -32,7 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.lab.machine.supervisor import Supervisor
-    from r8.lab.site.file import Device, Host, Plan, Site
+    from r8.lab.site.arms import Plan, TransferPlan
+    from r8.lab.site.file import Site
+    from r8.lab.site.machines import Device, Host
 
 SWITCH_OFF = "set fio.read_bytes = 0: gate G2 and shares of the ceiling are then not measured"
 # What `timeout` allows a command beyond fio's own limit, for starting and for its last requests.
@@ -121,7 +121,7 @@ class FioPlan:
 
 
 def fio_plan(
-    site: Site, plan: Plan | WorkPlan, name: str, token: str | None = None
+    site: Site, plan: Plan | TransferPlan, name: str, token: str | None = None
 ) -> FioPlan | None:
     """The readings of a device for one scenario; None where the site switched them off."""
     device = site.device(name)
@@ -129,14 +129,10 @@ def fio_plan(
         return None
     host = site.host(device.host)
     folder = PurePosixPath(device.kv_dir) / f"r8-fio-{token or secrets.token_hex(4)}"
-    if isinstance(plan, WorkPlan):
-        file_bytes = plan.file_bytes
-    else:
-        file_bytes = chunk_file_bytes(plan.chunk_tokens, plan.bytes_per_token, plan.ranks)
     return FioPlan(
         device=device,
         host=host,
-        file_bytes=file_bytes,
+        file_bytes=plan.file_bytes,
         folder=KvDirectory(host=host, path=str(folder)),
     )
 

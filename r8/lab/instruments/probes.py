@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from r8.lab.machine.hosts import KvDirectory
     from r8.lab.machine.remote import ClockOffset
     from r8.lab.machine.supervisor import Process, Supervisor
-    from r8.lab.site.file import Host
+    from r8.lab.site.machines import Host
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROBE_STOP_S = 10.0

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from r8.lab.machine.commands import CommandResult
     from r8.lab.machine.supervisor import Supervisor
-    from r8.lab.site.file import Host, Site
+    from r8.lab.site.file import Site
+    from r8.lab.site.machines import Host
 
 # LMCache writes `<key>.pt` to a local disk and `<key>.data` behind fs://; nothing else is KV.
 KV_SUFFIXES = (".pt", ".data")

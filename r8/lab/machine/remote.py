@@ -27,7 +27,7 @@ from r8.lab.machine.hosts import through
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from r8.lab.site.file import Host
+    from r8.lab.site.machines import Host
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 # Enough that one of them meets no scheduling delay on the way.

@@ -13,15 +13,18 @@ from r8.lab.machine import commands, remote
 from r8.lab.machine.hosts import engine_words, free_bytes, through
 from r8.lab.patching import patching
 from r8.lab.preflight.requirement import Requirement
-from r8.lab.site.file import DROP_CACHES, fill
-from r8.lab.site.transfer import WorkPlan
+from r8.lab.site.arms import TransferPlan
+from r8.lab.site.file import fill
+from r8.lab.site.machines import DROP_CACHES
 from r8.units import s_from_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from r8.lab.machine.commands import CommandResult
-    from r8.lab.site.file import Device, Host, Plan, Site
+    from r8.lab.site.arms import Plan
+    from r8.lab.site.file import Site
+    from r8.lab.site.machines import Device, Host
 
 # Beyond this, lines of two hosts' logs cannot be told apart by their wall clocks.
 WALL_OFFSET_S = 1.0
@@ -36,7 +39,7 @@ IDLE_BYTES = IDLE_BYTES_AS_MIB << 20
 
 
 def device_checks(
-    site: Site, device: Device, pool: int, plan: Plan | WorkPlan
+    site: Site, device: Device, pool: int, plan: Plan | TransferPlan
 ) -> Iterator[Requirement]:
     """The directory of a device that must take `pool` bytes, and what it lies on."""
     host = site.host(device.host)
@@ -80,13 +83,13 @@ def _room(host: Host, device: Device, pool: int) -> Requirement:
     )
 
 
-def _fio(site: Site, plan: Plan | WorkPlan, device: str) -> Iterator[Requirement]:
+def _fio(site: Site, plan: Plan | TransferPlan, device: str) -> Iterator[Requirement]:
     """Whether fio is there and its files have room; nothing where the site switched it off.
 
     A checkpoint's ceiling is written by fio whatever the site says of reading, in files its cells
     have room for.
     """
-    writes = isinstance(plan, WorkPlan) and plan.job == "checkpoint"
+    writes = isinstance(plan, TransferPlan) and plan.job == "checkpoint"
     planned = fio_plan(site, plan, device)
     if planned is None and not writes:
         return
@@ -111,7 +114,7 @@ def _fio(site: Site, plan: Plan | WorkPlan, device: str) -> Iterator[Requirement
     )
 
 
-def _lies_on(host: Host, device: Device, plan: Plan | WorkPlan) -> Requirement:
+def _lies_on(host: Host, device: Device, plan: Plan | TransferPlan) -> Requirement:
     """Down to the members, as the certificate will ask for them."""
     name = f"topology of {device.name}"
     try:
@@ -135,11 +138,11 @@ def _lies_on(host: Host, device: Device, plan: Plan | WorkPlan) -> Requirement:
     )
 
 
-def _no_block_device(name: str, found: dict[str, Any], plan: Plan | WorkPlan) -> Requirement:
+def _no_block_device(name: str, found: dict[str, Any], plan: Plan | TransferPlan) -> Requirement:
     """Nothing here counts what is read; files of a network mount are loaded all the same."""
     saw = f"no block device: {found.get('fstype')} from {found.get('source')} at "
     saw += f"{found.get('mount')}"
-    if isinstance(plan, WorkPlan) and found.get("fstype") in NETWORK:
+    if isinstance(plan, TransferPlan) and found.get("fstype") in NETWORK:
         warning = "C1, C2, C4, C8, C9 and N1 will be unknown for it: its claims stay INVALID"
         return Requirement(name=name, ok=True, saw=saw, warning=warning)
     step = "mount a block device there, or correct kv_dir: no counter would see the bytes"

@@ -39,7 +39,7 @@ def dry_run(
     yield f"# site {loaded.site.name} ({loaded.path}), seed {matrix.seed}; nothing is run"
     yield from _hosts(testbed)
     measured: set[tuple[str, int]] = set()
-    for (number, _), group in groupby(places, key=lambda place: (place.block, place.life)):
+    for (number, _), group in groupby(places, key=lambda place: (place.block, place.lifetime)):
         ids = {place: f"{matrix.campaign_id}-{place.name}" for place in group}
         device = scenario.arms[next(iter(ids)).arm].device
         if scenario.calibrated and (device, number) not in measured:

@@ -21,15 +21,15 @@ from r8.lab.preflight.cluster import engine_checks
 from r8.lab.preflight.requirement import Requirement
 from r8.lab.preflight.scenario import Scenario
 from r8.lab.site.matrix import LIFE_SUFFIX
-from r8.lab.site.plan import control_place, life_sessions, lives_of, plan_for
+from r8.lab.site.plan import control_place, lifetime_sessions, lifetimes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from r8.lab.campaign.lifetime import Setting
-    from r8.lab.site.file import Arm, Plan
+    from r8.lab.site.arms import Arm, Plan
+    from r8.lab.site.machines import Rehearsal
     from r8.lab.site.plan import Place
-    from r8.lab.site.rehearsal import Rehearsal
     from r8.lab.testbed import Testbed
 
 # A Unix socket's path takes 107 characters (sun_path in unix(7)); LMCache adds "/engine_", a UUID
@@ -59,7 +59,7 @@ class KvScenario(Scenario):
 
     def starts(self) -> int:
         """One a lifetime."""
-        return len(lives_of(self.plan.arms, self.arms))
+        return len(lifetimes_of(self.plan.arms, self.arms))
 
     def pools(self) -> dict[str, int]:
         """KV bytes of the largest lifetime on each device, flushing included."""
@@ -69,10 +69,8 @@ class KvScenario(Scenario):
     def _pool_bytes(self, device: str) -> int:
         plan, arms = self.plan, self.site.arms
         mine = [name for name in plan.arms if arms[name].device == device]
-        lives = [one for one in lives_of(mine, arms).values() if arms[one[0]].kv != "none"]
-        measured = max(
-            (life_sessions(plan_for(plan, arms[one[0]]), one) for one in lives), default=0
-        )
+        lives = [one for one in lifetimes_of(mine, arms).values() if arms[one[0]].kv != "none"]
+        measured = max((lifetime_sessions(plan.on(arms[one[0]]), one) for one in lives), default=0)
         flushed = plan.flush_sessions * len(plan.instances) if lives else 0
         return (measured + flushed) * plan.prompt_tokens * plan.bytes_per_token
 
@@ -208,7 +206,7 @@ class KvScenario(Scenario):
         arm = self.arms[first.arm]
         setting = make_setting(
             testbed,
-            plan_for(self.plan, arm),
+            self.plan.on(arm),
             arm,
             home=folder / f"{run_id}{LIFE_SUFFIX}",
             kv_dir=str(testbed.kv_roots[arm.device] / f"r8-{run_id}"),
@@ -238,7 +236,7 @@ class KvScenario(Scenario):
 def _patch_state(setting: Setting, plan: Plan) -> Iterator[str]:
     testbed, env = setting.testbed, setting.testbed.env(setting.arm)
     if setting.kv is not None:
-        verb = "apply" if setting.arm.patch == "patched" else "revert"
+        verb = "apply" if setting.arm.is_patched else "revert"
         for target in targets(testbed, plan.instances, env):
             words = [f"{key}={value}" for key, value in sorted(target.env.items())]
             argv = ["env", *words, *target.command] if words else list(target.command)

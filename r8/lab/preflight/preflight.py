@@ -15,7 +15,6 @@ from r8.lab.preflight.requirement import Requirement
 from r8.lab.preflight.transfer import TransferScenario
 from r8.lab.rehearsal.device import available_memory_bytes
 from r8.lab.rehearsal.fallback import capabilities
-from r8.lab.site.plan import levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +29,7 @@ SECONDS_PER_MINUTE = 60.0
 
 def scenario_of(site: Site, wanted: str) -> str:
     """A scenario's id from its own name or from its report's, `R2`."""
-    names = (*site.scenarios, *site.works)
+    names = (*site.scenarios, *site.transfers)
     if wanted in names:
         return wanted
     # A report with several questions: its first in the file stands for it.
@@ -39,7 +38,7 @@ def scenario_of(site: Site, wanted: str) -> str:
 
 def scenario_on(loaded: LoadedSite, name: str) -> Scenario:
     """A scenario that the site has."""
-    kind = TransferScenario if name in loaded.site.works else KvScenario
+    kind = TransferScenario if name in loaded.site.transfers else KvScenario
     return kind(loaded=loaded, name=name)
 
 
@@ -47,7 +46,7 @@ def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Requir
     """Look at everything the scenario needs from this site; starts and changes nothing."""
     site = loaded.site
     if site.plan_of(scenario) is None:
-        known = ", ".join((*site.scenarios, *site.works)) or "none"
+        known = ", ".join((*site.scenarios, *site.transfers)) or "none"
         saw = f"no [scenarios.{scenario}] in {loaded.path}"
         step = f"add the table, or choose one of: {known}"
         return [Requirement(name="scenario", ok=False, saw=saw, next_step=step)]
@@ -80,7 +79,7 @@ def require_ready(loaded: LoadedSite, scenario: str, runs_root: Path) -> None:
 def _duration(scenario: Scenario) -> Requirement:
     """By the site's estimates; a shaped device is read for some seconds, inside them."""
     plan, site, starts = scenario.plan, scenario.site, scenario.starts()
-    cells = sum(len(levels_of(plan, arm)) for arm in plan.arms)
+    cells = sum(len(plan.levels_of(arm)) for arm in plan.arms)
     minutes = plan.blocks * (starts * plan.start_estimate_s + cells * plan.cell_estimate_s)
     minutes /= SECONDS_PER_MINUTE
     saw = f"{plan.blocks} blocks of {cells} cells on {starts} starts: about {minutes:.0f} min by "

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.lab.preflight.requirement import Requirement
-    from r8.lab.site.file import Arm, LoadedSite, Plan, Site
+    from r8.lab.site.arms import Arm, Plan, TransferArm, TransferPlan
+    from r8.lab.site.file import LoadedSite, Site
+    from r8.lab.site.machines import Rehearsal
     from r8.lab.site.plan import Place
-    from r8.lab.site.rehearsal import Rehearsal
-    from r8.lab.site.transfer import WorkArm, WorkPlan
     from r8.lab.testbed import Testbed
 
 
@@ -35,12 +35,12 @@ class Scenario(ABC):
 
     @property
     @abstractmethod
-    def plan(self) -> Plan | WorkPlan:
+    def plan(self) -> Plan | TransferPlan:
         """What this site gives the scenario to do."""
 
     @property
     @abstractmethod
-    def arms(self) -> Mapping[str, Arm | WorkArm]:
+    def arms(self) -> Mapping[str, Arm | TransferArm]:
         """Every arm that may be asked for by name."""
 
     @property

@@ -13,7 +13,6 @@ from r8.lab.machine.hosts import engine_words
 from r8.lab.preflight.requirement import Requirement
 from r8.lab.preflight.scenario import Scenario
 from r8.lab.site.file import fill
-from r8.lab.site.plan import levels_of
 from r8.lab.transfer.engine_loading import engine_fault, engines_at_once, is_engine
 from r8.lab.transfer.jobs import job_of
 from r8.lab.transfer.model_files import SUFFIX, model_directories
@@ -22,9 +21,9 @@ from r8.lab.transfer.stage import transfer_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from r8.lab.site.arms import TransferArm, TransferPlan
+    from r8.lab.site.machines import Rehearsal
     from r8.lab.site.plan import Place
-    from r8.lab.site.rehearsal import Rehearsal
-    from r8.lab.site.transfer import WorkArm, WorkPlan
     from r8.lab.testbed import Testbed
     from r8.lab.transfer.stage import Job
 
@@ -35,15 +34,15 @@ IMPORTS = "import torch, safetensors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferScenario(Scenario):
-    """A scenario of `[works.NAME]`."""
+    """A scenario of `[transfers.NAME]`."""
 
     @property
-    def plan(self) -> WorkPlan:
+    def plan(self) -> TransferPlan:
         """What this site gives the scenario to do."""
-        return self.site.works[self.name]
+        return self.site.transfers[self.name]
 
     @property
-    def arms(self) -> Mapping[str, WorkArm]:
+    def arms(self) -> Mapping[str, TransferArm]:
         """The scenario's own."""
         return self.plan.arm
 
@@ -57,19 +56,14 @@ class TransferScenario(Scenario):
         """A job that writes measures what the device takes, inside its cells."""
         return self.job.moves == "read"
 
-    @property
-    def _planned(self) -> tuple[str, ...]:
-        """Arms that the plan runs."""
-        return tuple(dict.fromkeys((*self.plan.arms, *self.plan.other_arms)))
-
     def starts(self) -> int:
         """One a cell."""
-        return sum(len(levels_of(self.plan, arm)) for arm in self.plan.arms)
+        return sum(len(self.plan.levels_of(arm)) for arm in self.plan.arms)
 
     def pools(self) -> dict[str, int]:
         """Bytes of the largest cell on each device; what the site names is there already."""
         pools: dict[str, int] = {}
-        for name in self._planned:
+        for name in self.plan.every_arm:
             arm = self.arms[name]
             size = 0 if arm.files_dir else self.job.device_bytes(self.plan, name)
             pools[arm.device] = max(size, pools.get(arm.device, 0))
@@ -94,7 +88,7 @@ class TransferScenario(Scenario):
             if is_engine(arm):
                 yield self._engines(name, arm)
 
-    def _engines(self, name: str, arm: WorkArm) -> Requirement:
+    def _engines(self, name: str, arm: TransferArm) -> Requirement:
         """Whether the engine's command can be given a model, and often enough."""
         at_once = engines_at_once(self.plan, name)
         fault = engine_fault(self.site, at_once)
@@ -121,12 +115,12 @@ class TransferScenario(Scenario):
             saw="torch and safetensors import" if done.ok else f"{IMPORTS}: {done.error}",
             next_step="" if done.ok else "install both where engine.python runs",
         )
-        for name in self._planned:
+        for name in self.plan.every_arm:
             if self.arms[name].files_dir is not None:
                 yield self._models(name, Path(self.arms[name].files_dir or ""))
 
     def _models(self, name: str, root: Path) -> Requirement:
-        found, workers = model_directories(root), max(levels_of(self.plan, name))
+        found, workers = model_directories(root), max(self.plan.levels_of(name))
         ok = len(found) >= workers
         return Requirement(
             name=f"models of {name}",

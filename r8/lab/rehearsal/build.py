@@ -15,22 +15,22 @@ from r8.lab.rehearsal import stack
 from r8.lab.rehearsal.calibrate import ShapedCalibrator
 from r8.lab.rehearsal.fallback import shaped_device
 from r8.lab.rehearsal.shape import Shape
+from r8.lab.site.arms import ENGINE_TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from r8.lab.machine.supervisor import Supervisor
     from r8.lab.rehearsal.fallback import ShapedDevice
-    from r8.lab.site.file import Plan, Site
-    from r8.lab.site.rehearsal import Rehearsal
-    from r8.lab.site.rehearsal import Shape as SiteShape
+    from r8.lab.site.arms import Plan
+    from r8.lab.site.file import Site
+    from r8.lab.site.machines import Rehearsal
+    from r8.lab.site.machines import Shape as SiteShape
 
 # Beside nox's own environments, so that `git clean` and a newcomer find it in one place.
 STACK_DIR = CHECKOUT / ".nox" / "r8-stack"
 MODEL_TIMEOUT_S = 300.0
 CONNECTOR = "r8_cpu_connector.py"
-# The tool of an arm whose workers start the engine itself.
-ENGINE_TOOL = "engine"
 
 
 @contextlib.contextmanager
@@ -107,15 +107,15 @@ class _Needs:
 def _needs(site: Site, rehearsal: Rehearsal, scenario: str, arms: Sequence[str]) -> _Needs:
     plan = site.scenarios.get(scenario)
     if plan is not None:
-        every = [site.arms[name] for name in dict.fromkeys((*plan.arms, *plan.other_arms))]
-        wanted = {arm.lmcache for arm in every}
+        every = [site.arms[name] for name in plan.every_arm]
+        wanted = {arm.treatment.lmcache for arm in every}
         return _Needs(
             lmcache=[one for one in rehearsal.lmcache if one in wanted],
             model=rehearsal.model_of(scenario),
             plan=plan,
             chunk_bytes=plan.chunk_tokens * plan.bytes_per_token,
         )
-    work = site.works[scenario]
+    work = site.transfers[scenario]
     # A model takes a while to be made, and only arms that start engines need one.
     tools = {work.arm[name].tool for name in arms}
     return _Needs(

@@ -247,8 +247,8 @@ def new_matrix(
     begun: set[tuple[int, str]] = set()
     starts = []
     for place in places:
-        if (place.block, place.life) not in begun:
-            begun.add((place.block, place.life))
+        if (place.block, place.lifetime) not in begun:
+            begun.add((place.block, place.lifetime))
             starts.append(place.name)
     return Matrix(
         format=FORMAT,

@@ -11,15 +11,14 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from r8.errors import SiteError
+from r8.roles import CONTRACTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from r8.lab.site.file import Arm, Plan
-    from r8.lab.site.transfer import WorkPlan
+    from r8.lab.site.arms import Arm, Plan
+    from r8.lab.site.file import Site
 
 # Session numbers: measured ones count from 0; the others must never meet them.
 FLUSH_SESSIONS_FROM = 100_000
@@ -78,16 +77,17 @@ def steps(arms: tuple[str, ...], blocks: int, seed: int) -> list[Step]:
 class Place:
     """One cell in one block: where it stands in the matrix, and which sessions it measures.
 
-    `life` names the engine start it belongs to: every cell of a life runs on the same engines and
-    the same populate, one after another, each on sessions no other cell reads.
+    `lifetime` names the engine lifetime it belongs to: all its cells run on the same engines and
+    the same populate, one after another, each on sessions no other cell reads. In a transfer
+    scenario every cell has its own workers, and `lifetime` is the arm.
     """
 
     block: int
-    order: int  # of the life inside its block
-    life: str
+    order: int  # of the lifetime inside its block
+    lifetime: str
     arm: str
     concurrency: int
-    index: int  # of the cell inside its life
+    index: int  # of the cell inside its lifetime
     first_session: int
     sessions: int
     balanced: bool
@@ -98,63 +98,32 @@ class Place:
         return f"b{self.block}-{self.arm}-c{self.concurrency}"
 
 
-def plan_for(plan: Plan, arm: Arm) -> Plan:
-    """The plan as one arm runs it: on the instances the arm names, or on all of them."""
-    return msgspec.structs.replace(plan, instances=arm.instances) if arm.instances else plan
-
-
-def levels_of(plan: Plan | WorkPlan, arm: str) -> tuple[int, ...]:
-    """The levels one arm is run at, lowest first."""
-    return tuple(sorted(plan.levels.get(arm, plan.concurrency)))
-
-
-def lives_of(arm_names: Sequence[str], arms: Mapping[str, Arm]) -> dict[str, list[str]]:
-    """Arms by the life they share, in the order the plan names them."""
-    lives: dict[str, list[str]] = {}
-    for name in arm_names:
-        lives.setdefault(arms[name].life or name, []).append(name)
-    return lives
-
-
-def check_lives(arm_names: Sequence[str], arms: Mapping[str, Arm], where: str) -> None:
-    """Arms of one life run on one engine: what an engine is started with must not differ.
-
-    Raises:
-        SiteError: naming the life and the key.
-
-    """
-    for life, members in lives_of(arm_names, arms).items():
-        for key in ("device", "patch", "lmcache", "kv", "env", "extra_config", "instances"):
-            if len({repr(getattr(arms[name], key)) for name in members}) > 1:
-                raise SiteError(
-                    f"arms {', '.join(members)} share the life {life} and differ in {key}",
-                    where=where,
-                    next_step="give them the same, or lives of their own",
-                )
-
-
 def places(
-    plan: Plan, arms: Mapping[str, Arm], arm_names: Sequence[str], blocks: int, seed: int
-) -> list[Place]:
-    """Every cell of every block, in the order it is to be run.
+    site: Site, scenario: str, arms: Sequence[str], blocks: int, seed: int
+) -> tuple[Place, ...]:
+    """Every cell of every block of a scenario of either kind, in the order it is to be run.
 
-    Lives stand in Williams order; inside a life the arms follow the plan, each with its levels from
-    the lowest up. Session numbers depend on the plan alone, so that a resumed life reads what the
-    interrupted one would have read.
+    Engine lifetimes stand in Williams order; inside one the arms follow the plan, each with its
+    levels from the lowest up. Session numbers depend on the plan alone, so that a resumed lifetime
+    reads what the interrupted one would have read.
 
     Raises:
         SiteError: a level that the instances cannot share evenly.
 
     """
-    lives = lives_of(arm_names, arms)
-    cells = {
-        life: _cells(plan_for(plan, arms[members[0]]), members) for life, members in lives.items()
-    }
-    return [
+    if scenario in site.transfers:
+        plan = site.transfers[scenario]
+        cells = {arm: [(arm, level, 0, level) for level in plan.levels_of(arm)] for arm in arms}
+    else:
+        cells = {
+            lifetime: _cells(site.scenarios[scenario].on(site.arms[members[0]]), members)
+            for lifetime, members in lifetimes_of(arms, site.arms).items()
+        }
+    return tuple(
         Place(
             block=step.block,
             order=step.order,
-            life=step.arm,
+            lifetime=step.arm,
             arm=arm,
             concurrency=level,
             index=index,
@@ -162,16 +131,25 @@ def places(
             sessions=sessions,
             balanced=step.balanced,
         )
-        for step in steps(tuple(lives), blocks, seed)
+        for step in steps(tuple(cells), blocks, seed)
         for index, (arm, level, first, sessions) in enumerate(cells[step.arm])
-    ]
+    )
+
+
+def lifetimes_of(arm_names: Sequence[str], arms: Mapping[str, Arm]) -> dict[str, list[str]]:
+    """Arms by the engine lifetime they share, in the order the plan names them."""
+    lifetimes: dict[str, list[str]] = {}
+    for name in arm_names:
+        lifetimes.setdefault(arms[name].engine_lifetime or name, []).append(name)
+    return lifetimes
 
 
 def _cells(plan: Plan, members: Sequence[str]) -> list[tuple[str, int, int, int]]:
+    """Arm, level, first session and number of sessions of each cell of a lifetime."""
     found: list[tuple[str, int, int, int]] = []
     first = 0
     for arm in members:
-        for level in levels_of(plan, arm):
+        for level in plan.levels_of(arm):
             if level % len(plan.instances):
                 raise SiteError(
                     f"{len(plan.instances)} instances cannot share level {level} of arm {arm}",
@@ -184,13 +162,9 @@ def _cells(plan: Plan, members: Sequence[str]) -> list[tuple[str, int, int, int]
     return found
 
 
-def life_sessions(plan: Plan, members: Sequence[str]) -> int:
-    """Sessions one life populates to be measured, all instances together."""
-    cells = _cells(plan, members)
-    return cells[-1][2] + cells[-1][3] if cells else 0
-
-
-_NEVER_FOUND = ("disk", "other")
+def lifetime_sessions(plan: Plan, members: Sequence[str]) -> int:
+    """Sessions one lifetime populates to be measured, all instances together."""
+    return sum(sessions for *_, sessions in _cells(plan, members))
 
 
 def control_place(cells: Sequence[Place], arms: Mapping[str, Arm], plan: Plan) -> Place | None:
@@ -198,17 +172,17 @@ def control_place(cells: Sequence[Place], arms: Mapping[str, Arm], plan: Plan) -
 
     The last one, so that nothing judged comes after them on those engines. Before that: one whose
     engine reads through the page cache, as O_DIRECT goes past what makes a read warm. Never one
-    that looks on local disk for what another engine stored while there is another: that is the
-    published negative result, which takes part in no claim.
+    that no claim speaks of while there is another.
     """
+
+    def buffered(one: Place) -> bool:
+        settings = plan.extra_config | arms[one.arm].treatment.extra_config
+        return not settings.get("use_odirect")
+
     with_kv = [one for one in cells if arms[one.arm].kv != "none"]
-    buffered = [
-        one
-        for one in with_kv
-        if not (plan.extra_config | arms[one.arm].extra_config).get("use_odirect")
-    ]
-    judged = [one for one in buffered if (arms[one.arm].kv, arms[one.arm].reads) != _NEVER_FOUND]
-    return next(reversed(judged or buffered or with_kv), None)
+    best = [one for one in with_kv if buffered(one)]
+    judged = [one for one in best if CONTRACTS[arms[one.arm].role].judged]
+    return next(reversed(judged or best or with_kv), None)
 
 
 def share(place: Place, instance: int, instances: int) -> list[int]:

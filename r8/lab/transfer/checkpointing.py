@@ -24,7 +24,6 @@ from r8.lab.instruments.fio import (
 from r8.lab.machine import commands
 from r8.lab.machine.commands import typed
 from r8.lab.machine.hosts import QUIET_S
-from r8.lab.site.plan import levels_of
 from r8.lab.transfer.stage import Files, Job, act, drop, drop_commands, order
 from r8.lab.transfer.worker_pool import OK
 from r8.units import BYTES_PER_MIB, NS_PER_S
@@ -32,7 +31,7 @@ from r8.units import BYTES_PER_MIB, NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from r8.lab.site.transfer import WorkPlan
+    from r8.lab.site.arms import TransferPlan
     from r8.lab.transfer.stage import Stage, Transfer
 
 TOOL = Path(__file__).with_name("tools") / "write_checkpoint.py"
@@ -240,9 +239,9 @@ def _read_earlier(stage: Stage) -> None:
         order(stage, "readback_earlier", dict(zip(alive, batch, strict=False)))
 
 
-def device_bytes(plan: WorkPlan, name: str) -> int:
+def device_bytes(plan: TransferPlan, name: str) -> int:
     """Bytes one cell of an arm puts on its device."""
-    arm, workers = plan.arm[name], max(levels_of(plan, name))
+    arm, workers = plan.arm[name], max(plan.levels_of(name))
     settings = plan.settings | arm.settings
     earlier = workers * int(settings.get("tensor_bytes", TENSOR_BYTES))
     snapshots = workers if arm.tool == FULL_EACH else 1

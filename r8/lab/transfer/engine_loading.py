@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 from r8.errors import SiteError
 from r8.lab.machine import commands
 from r8.lab.machine.commands import typed
-from r8.lab.rehearsal.build import ENGINE_TOOL, MODEL_TIMEOUT_S, model_argv
+from r8.lab.rehearsal.build import MODEL_TIMEOUT_S, model_argv
 from r8.lab.rehearsal.device import available_memory_bytes
+from r8.lab.site.arms import ENGINE_TOOL
 from r8.lab.site.file import fill, fill_one
-from r8.lab.site.plan import levels_of
 from r8.lab.transfer.stage import act
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from r8.lab.site.file import Instance, Site
-    from r8.lab.site.transfer import WorkArm, WorkPlan
+    from r8.lab.site.arms import TransferArm, TransferPlan
+    from r8.lab.site.file import Site
+    from r8.lab.site.machines import Instance
     from r8.lab.transfer.stage import Stage, Transfer
 
 TOOL = Path(__file__).with_name("tools") / "load_engine.py"
@@ -34,16 +35,16 @@ MODEL_WORD = "{model_dir}"
 ENGINE_BYTES = 6_000_000_000
 
 
-def is_engine(arm: WorkArm) -> bool:
+def is_engine(arm: TransferArm) -> bool:
     """Whether this arm's workers start engines."""
     return arm.tool == ENGINE_TOOL
 
 
-def engines_at_once(plan: WorkPlan, name: str, workers: int | None = None) -> int:
+def engines_at_once(plan: TransferPlan, name: str, workers: int | None = None) -> int:
     """How many engines of an arm run at the same time; those of a switching run take turns."""
     if plan.job == "switch":
         return 1
-    return max(levels_of(plan, name)) if workers is None else workers
+    return max(plan.levels_of(name)) if workers is None else workers
 
 
 def require_engines(transfer: Transfer) -> None:

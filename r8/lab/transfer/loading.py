@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.lab.machine.commands import typed
-from r8.lab.site.plan import levels_of
 from r8.lab.transfer import engine_loading, model_files
 from r8.lab.transfer.engine_loading import is_engine
 from r8.lab.transfer.stage import (
@@ -29,7 +28,7 @@ from r8.lab.transfer.stage import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from r8.lab.site.transfer import WorkArm, WorkPlan
+    from r8.lab.site.arms import TransferArm, TransferPlan
     from r8.lab.transfer.stage import Stage, Transfer
 
 # Enough to run every line of the loader once.
@@ -37,7 +36,7 @@ REWARM_BYTES = 1_000_000
 TOOL = Path(__file__).with_name("tools") / "load_safetensors.py"
 
 
-def tool_of(arm: WorkArm) -> Path:
+def tool_of(arm: TransferArm) -> Path:
     """The program of an arm's workers."""
     return engine_loading.TOOL if is_engine(arm) else TOOL
 
@@ -99,9 +98,9 @@ def _phases(stage: Stage, files: Files) -> None:
     act(stage, "warm", orders)
 
 
-def device_bytes(plan: WorkPlan, name: str) -> int:
+def device_bytes(plan: TransferPlan, name: str) -> int:
     """Bytes one cell of an arm puts on its device."""
-    return max(levels_of(plan, name)) * plan.worker_bytes
+    return max(plan.levels_of(name)) * plan.worker_bytes
 
 
 def files_said(transfer: Transfer) -> str:

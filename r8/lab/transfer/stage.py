@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from r8.lab.instruments.recording import Recording
+    from r8.lab.site.arms import TransferArm, TransferPlan
     from r8.lab.site.plan import Place
-    from r8.lab.site.transfer import WorkArm, WorkPlan
     from r8.lab.testbed import Testbed
     from r8.lab.transfer.worker_pool import WorkerPool
 
@@ -51,8 +51,8 @@ class Transfer:
 
     testbed: Testbed
     scenario: str
-    plan: WorkPlan
-    arm: WorkArm
+    plan: TransferPlan
+    arm: TransferArm
     place: Place
     seed: int
     directory: KvDirectory  # the run's own on the device, or the one the site names
@@ -70,7 +70,7 @@ class Transfer:
     @property
     def where(self) -> str:
         """The arm's table in the site file, for messages."""
-        return f"works.{self.scenario}.arm.{self.place.arm}"
+        return f"transfers.{self.scenario}.arm.{self.place.arm}"
 
     @property
     def settings(self) -> dict[str, float]:
@@ -125,7 +125,7 @@ class Job:
 
     name: str  # in the site file
     moves: str  # what the measured window does to the device, "read" or "write"
-    tool: Callable[[WorkArm], Path]  # the program of an arm's workers
+    tool: Callable[[TransferArm], Path]  # the program of an arm's workers
     # Puts the files on the device that must be there before the workers start, where any must.
     make: Callable[[Transfer], Files]
     # Everything between the start of the probes and their end. It must leave the events `durable`,
@@ -133,7 +133,7 @@ class Job:
     phases: Callable[[Stage, Files], None]
     # For preflight and dry run, where the site names no directory of files: bytes that one cell of
     # an arm puts on its device, and what is said of the files.
-    device_bytes: Callable[[WorkPlan, str], int]
+    device_bytes: Callable[[TransferPlan, str], int]
     files_said: Callable[[Transfer], str]
     commands: Callable[[Transfer, Path], Iterator[str]]  # of the phases, as a dry run prints them
 
@@ -142,7 +142,7 @@ def transfer_of(
     testbed: Testbed, scenario: str, place: Place, *, run_id: str, seed: int
 ) -> Transfer:
     """The transfer of one cell; its directory is not made yet."""
-    plan = testbed.site.works[scenario]
+    plan = testbed.site.transfers[scenario]
     arm = plan.arm[place.arm]
     path = arm.files_dir or str(testbed.kv_roots[arm.device] / f"r8-{run_id}")
     return Transfer(

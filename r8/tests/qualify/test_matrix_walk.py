@@ -17,7 +17,7 @@ from r8.lab.campaign.status import text
 from r8.lab.instruments import probes
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.dry_run import dry_run
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.site.matrix import cell_states, find_matrix, mark_broken
 from r8.lab.site.plan import places
 from r8.tests.support.standins import Standins, stand_in, standin_site
@@ -78,7 +78,7 @@ def test_a_matrix_whose_server_dies_in_cell_three_is_finished_by_a_resume(
 ) -> None:
     matrix, cells = plan_campaign(loaded, SCENARIO, ARMS, blocks=1, seed=8)
     folder = tmp_path / "runs" / SCENARIO
-    first = [cell for cell in cells if cell.life == cells[0].life]
+    first = [cell for cell in cells if cell.lifetime == cells[0].lifetime]
     assert len(first) == 3
     with campaign_on(tmp_path, loaded, matrix, cells) as campaign:
         done = [campaign.run(cell) for cell in first[:2]]
@@ -98,8 +98,7 @@ def test_a_matrix_whose_server_dies_in_cell_three_is_finished_by_a_resume(
     begun_before = len(engine_starts(standins))
     found = find_matrix(folder, "last")
     assert found == matrix
-    plan = loaded.site.scenarios[SCENARIO]
-    again = tuple(places(plan, loaded.site.arms, found.arms, found.blocks, found.seed))
+    again = places(loaded.site, found.scenario, found.arms, found.blocks, found.seed)
     assert again == cells
     mark_broken(folder, found.campaign_id)
     with campaign_on(tmp_path, loaded, found, again) as campaign:

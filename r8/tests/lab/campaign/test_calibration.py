@@ -22,8 +22,8 @@ from r8.lab.instruments.readers import CEILING, SERIAL
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import preflight
-from r8.lab.site.file import Device, Host, LoadedSite, load_site
-from r8.lab.site.stress import ALIGNMENT_BYTES, Stress, chunk_file_bytes
+from r8.lab.site.load import load_site
+from r8.lab.site.machines import ALIGNMENT_BYTES, Device, Host, Stress
 from r8.lab.testbed import prepare
 from r8.message import Answer
 from r8.model import Outcome
@@ -34,6 +34,8 @@ from r8.verdict.session import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from r8.lab.site.file import LoadedSite
 
 SITES = Path(__file__).resolve().parents[4] / "data" / "sites"
 MIB = 1 << 20
@@ -119,8 +121,10 @@ def test_sizes_follow_the_declared_link_and_the_site_file() -> None:
     assert Stress(read_bytes=5, threads=2).ceiling_bytes(None) == 2 * MIB
     assert Stress().serial_files(16 << 30, 64 * MIB) == 32
     assert Stress().serial_files(16 * MIB, 64 * MIB) == 2
-    assert chunk_file_bytes(256, 262144, 1) == 64 * MIB
-    assert chunk_file_bytes(256, 1000, 8) % ALIGNMENT_BYTES == 0
+    plan = load_site(SITES / "mi308x-r1.toml").site.scenarios["r1-parallel-read"]
+    assert msgspec.structs.replace(plan, bytes_per_token=262144).file_bytes == 64 * MIB
+    odd = msgspec.structs.replace(plan, bytes_per_token=1000, ranks=8)
+    assert odd.file_bytes % ALIGNMENT_BYTES == 0
 
 
 def test_the_site_file_sets_size_block_depth_and_time(tmp_path: Path) -> None:

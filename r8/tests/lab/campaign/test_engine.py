@@ -6,6 +6,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -13,7 +14,10 @@ import pytest
 from r8.errors import EngineError
 from r8.lab.campaign.engine import engine_env, launch, read_config, stop, wait_ready, with_root_pid
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.site.file import Site, load_site
+from r8.lab.site.load import load_site
+
+if TYPE_CHECKING:
+    from r8.lab.site.file import Site
 
 REHEARSAL = Path(__file__).resolve().parents[4] / "data" / "sites" / "rehearsal.toml"
 

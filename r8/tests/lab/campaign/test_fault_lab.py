@@ -188,7 +188,7 @@ import json, subprocess, sys
 from pathlib import Path
 subprocess.run(["mount", "-o", "bind,ro", "/proc/sys", "/proc/sys"], check=True)
 from r8.lab.machine import commands
-from r8.lab.site.file import DROP_CACHES
+from r8.lab.site.machines import DROP_CACHES
 done = commands.run(list(DROP_CACHES))
 status = subprocess.run([sys.executable, "-m", "probes", "status", "--json"],
                         capture_output=True, text=True, check=True).stdout

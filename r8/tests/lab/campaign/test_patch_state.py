@@ -19,7 +19,7 @@ from r8.lab.instruments.probes import CHECKOUT
 from r8.lab.machine import undo_log as ledger
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.patching import patching
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 
 SITE = load_site(CHECKOUT / "data" / "sites" / "rehearsal.toml").site
 PATCHED = SITE.arms["patched"]
@@ -29,7 +29,7 @@ import sys, time
 from pathlib import Path
 from types import SimpleNamespace
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.campaign.patch_state import PatchStates
 site = load_site(Path("data/sites/rehearsal.toml")).site
 with Supervisor(Path(sys.argv[1])) as supervisor:

@@ -18,7 +18,7 @@ from r8.lab.machine import remote
 from r8.lab.machine.hosts import KvDirectory, through
 from r8.lab.machine.remote import ClockOffset, clock_offset, on_our_clock
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.site.file import Host
+from r8.lab.site.machines import Host
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 
 

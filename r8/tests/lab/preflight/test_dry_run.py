@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from r8.lab.campaign.campaign import plan_campaign
 from r8.lab.preflight.dry_run import dry_run
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 
 if TYPE_CHECKING:
     from r8.lab.site.file import LoadedSite

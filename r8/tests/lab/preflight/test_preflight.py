@@ -4,7 +4,7 @@ import os
 import socket
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,9 +15,12 @@ from r8.lab.preflight import preflight as preflight_module
 from r8.lab.preflight.cluster import device_checks, engine_checks
 from r8.lab.preflight.kv import KvScenario
 from r8.lab.preflight.preflight import preflight, require_ready
-from r8.lab.site.file import Device, Engine, Host, LoadedSite, load_site
-from r8.lab.site.stress import Stress
+from r8.lab.site.load import load_site
+from r8.lab.site.machines import Device, Engine, Host, Stress
 from r8.lab.transfer.checkpointing import device_bytes
+
+if TYPE_CHECKING:
+    from r8.lab.site.file import LoadedSite
 
 SITES = Path(__file__).resolve().parents[4] / "data" / "sites"
 REHEARSAL = SITES / "rehearsal.toml"
@@ -144,7 +147,7 @@ def test_a_transfer_asks_each_device_once_for_room_for_its_largest_cell(
     tmp_path: Path,
 ) -> None:
     loaded = load_site(SITES / "mi308x-r1-checkpoint.toml")
-    plan = loaded.site.works["r1-checkpoint"]
+    plan = loaded.site.transfers["r1-checkpoint"]
     snapshot, tensor = 65_600_000_000, 536_870_912
     assert device_bytes(plan, "array-full-each") == 8 * snapshot + 8 * tensor
     assert device_bytes(plan, "array-sharded") == snapshot + 8 * tensor
@@ -174,7 +177,7 @@ def test_a_checkpoint_needs_fio_to_write_and_no_room_for_what_others_read(
             for one in loaded.site.devices
         )
         site = _changed(loaded, devices=devices).site
-        plan = site.works["r1-checkpoint"]
+        plan = site.transfers["r1-checkpoint"]
         found = {one.name: one for one in device_checks(site, site.devices[0], 0, plan)}
         one = found["fio on array"]
         assert one.ok is there
@@ -186,7 +189,7 @@ def test_an_arm_with_fewer_workers_needs_fewer_models(tmp_path: Path) -> None:
     loaded = load_site(SITES / "mi308x-r1-models.toml")
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "a.safetensors").write_bytes(b"w")
-    plan = loaded.site.works["r1-model-load"]
+    plan = loaded.site.transfers["r1-model-load"]
     arms = {
         name: msgspec.structs.replace(one, files_dir=str(tmp_path))
         for name, one in plan.arm.items()

@@ -30,7 +30,7 @@ from r8.lab.rehearsal import fallback as ladder
 from r8.lab.rehearsal.fallback import LOOP, shaped_device
 from r8.lab.rehearsal.faults import EIO, FSYNC, WRITE, Fault
 from r8.lab.rehearsal.shape import Shape
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.transfer import checkpointing, jobs
 from r8.lab.transfer import stage as stages
 from r8.lab.transfer.tools import write_checkpoint
@@ -69,7 +69,7 @@ PATIENCE_S = 60.0
 PASSING = {Answer.HELD, Answer.NOT_APPLICABLE}
 
 SITE = """
-schema = 1
+schema = 2
 name = "faults"
 basis = "modelled"
 [comparability]
@@ -88,15 +88,7 @@ fio = {{ read_bytes = 0 }}
 [engine]
 host = "here"
 python = ["{python}"]
-command = ["false"]
-[[instances]]
-name = "a"
-port = 1
-[arms.none]
-device = "array"
-patch = "unpatched"
-[scenarios]
-[works.r1-checkpoint]
+[transfers.r1-checkpoint]
 job = "checkpoint"
 arms = ["array-full-each"]
 concurrency = [2]
@@ -105,7 +97,8 @@ shard_bytes = 8388608
 settings = {{ ceiling_bytes = 4194304, tensor_bytes = 4194304 }}
 blocks = 1
 timeout_s = 120.0
-[works.r1-checkpoint.arm.array-full-each]
+[transfers.r1-checkpoint.arm.array-full-each]
+role = "array"
 device = "array"
 tool = "full-each"
 """

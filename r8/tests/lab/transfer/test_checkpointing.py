@@ -15,8 +15,8 @@ from r8.errors import SiteError
 from r8.lab.campaign.campaign import plan_campaign
 from r8.lab.instruments import fio
 from r8.lab.machine import commands
-from r8.lab.site.file import load_site
-from r8.lab.site.plan import places, plan_for
+from r8.lab.site.load import load_site
+from r8.lab.site.plan import places
 from r8.lab.testbed import imagined
 from r8.lab.transfer import checkpointing
 from r8.lab.transfer.stage import transfer_of
@@ -160,11 +160,12 @@ def test_an_arm_runs_on_the_engines_it_names_each_under_the_same_load() -> None:
     site = load_site(SITES / "mi308x-r1.toml").site
     plan = site.scenarios["r1-scaling"]
     for name, engines in (("gpu-1", 1), ("gpu-2", 2), ("gpu-4", 4), ("gpu-8", 8)):
-        mine = plan_for(plan, site.arms[name])
+        mine = plan.on(site.arms[name])
         assert len(mine.instances) == engines
-        (place,) = places(plan, site.arms, (name,), 1, seed=8)
+        (place,) = places(site, "r1-scaling", (name,), 1, seed=8)
         assert place.sessions == place.concurrency == 16 * engines
-    assert plan_for(site.scenarios["r1-parallel-read"], site.arms["patched"]).instances == ("a",)
+    plan = site.scenarios["r1-parallel-read"]
+    assert plan.on(site.arms["patched"]).instances == ("a",)
 
 
 def test_an_arm_on_an_engine_nobody_defined_is_refused(tmp_path: Path) -> None:

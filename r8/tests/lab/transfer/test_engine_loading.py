@@ -15,12 +15,13 @@ from r8.lab.campaign.campaign import plan_campaign
 from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import preflight
 from r8.lab.rehearsal import build
-from r8.lab.site.file import LoadedSite, Site, load_site
+from r8.lab.site.load import load_site
 from r8.lab.testbed import imagined
 from r8.lab.transfer import engine_loading
 from r8.lab.transfer.stage import transfer_of
 
 if TYPE_CHECKING:
+    from r8.lab.site.file import LoadedSite, Site
     from r8.lab.transfer.stage import Stage
 
 SITE = load_site(Path(__file__).resolve().parents[4] / "data" / "sites" / "rehearsal.toml")

@@ -14,7 +14,7 @@ import pytest
 
 from r8.errors import SiteError
 from r8.lab.campaign.campaign import plan_campaign
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.testbed import imagined
 from r8.lab.transfer import checkpointing, loading, model_files, switching
 from r8.lab.transfer import stage as stages

@@ -17,7 +17,7 @@ from r8.lab.machine.supervisor import Supervisor
 from r8.lab.rehearsal.build import STACK_DIR
 from r8.lab.rehearsal.fallback import LOOP, capabilities
 from r8.lab.rehearsal.stack import is_ready
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.message import Answer
 from r8.tests.support.judged_run import findings
 

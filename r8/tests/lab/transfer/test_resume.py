@@ -22,7 +22,7 @@ from r8.errors import InstrumentError, SiteError, told
 from r8.evidence.reader import read_run
 from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.site.file import load_site
+from r8.lab.site.load import load_site
 from r8.lab.site.matrix import cell_states, mark_broken, write_matrix
 from r8.lab.transfer import jobs, loading
 from r8.lab.transfer.stage import Files, Job, Stage, Transfer, act
@@ -36,7 +36,7 @@ CHECKOUT = Path(__file__).resolve().parents[4]
 HELD_FILE = "held"  # appears when the second cell is in its middle
 PATIENCE_S = 120.0
 SITE = """
-schema = 1
+schema = 2
 name = "resumed"
 basis = "modelled"
 [comparability]
@@ -53,23 +53,19 @@ fio = {{ read_bytes = 0 }}
 [engine]
 host = "here"
 python = ["{python}"]
-command = ["false"]
-[[instances]]
-name = "a"
-port = 1
-[arms]
-[scenarios]
-[works.r1-model-load]
+[transfers.r1-model-load]
 job = "load"
 arms = ["one", "two"]
 concurrency = [1]
 worker_bytes = 5
 shard_bytes = 5
 blocks = 1
-[works.r1-model-load.arm.one]
+[transfers.r1-model-load.arm.one]
+role = "array"
 device = "array"
 tool = "safetensors"
-[works.r1-model-load.arm.two]
+[transfers.r1-model-load.arm.two]
+role = "array"
 device = "array"
 tool = "safetensors"
 """
