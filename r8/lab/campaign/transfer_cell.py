@@ -1,7 +1,7 @@
 """Cells without a KV engine: workers of a known number move files of a known size.
 
-A scenario of `[transfers.NAME]` in the site file names a job (`r8.lab.transfer.jobs`). A cell is one
-arm with one number of workers in one block:
+A scenario of `[transfers.NAME]` in the site file names a job (`r8.lab.transfer.jobs`). A cell is
+one arm with one number of workers in one block:
 
     make the files -> workers start and wait -> probes start
         -> the job's phases (durable, drop, cold, measure, warm..) -> probes stop -> files removed
