@@ -126,12 +126,9 @@ def test_an_import_upwards_is_seen() -> None:
     assert breaches("r8.metrics.measure", "import probes\n", NAMES) == {"probes"}
 
 
-CIRCLE = pytest.mark.xfail(reason="to be untied")
-
-
 @pytest.mark.parametrize(
     "folder",
-    [pytest.param("r8", marks=CIRCLE), *INSTRUMENTS],
+    ["r8", *INSTRUMENTS],
 )
 def test_no_circle_ties_modules_together(folder: str) -> None:
     """Also none that only annotations close: whoever reads one of two has to read both."""
