@@ -1,8 +1,7 @@
-"""Telling a running shaped file system what to do: JSON lines over a socket in its own directory.
+"""Changing the shape of a running shaped file system, over a socket in its own directory.
 
-{"op": "shape", "read_latency_ns": 9000000}      -> {"ok": true, "shape": {...}}
-{"op": "fault", "fault": {"kind": "eio", ...}}   -> {"ok": true, "number": 1}
-{"op": "clear"} {"op": "counters"} {"op": "reset"} {"op": "shape"}
+One JSON object a line: `{"read_latency_ns": 9000000}` changes fields of the shape, `{}` changes
+none; the answer is `{"ok": true, "shape": {...}}`, or `{"ok": false, "error": "..."}`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from r8.lab.rehearsal.faults import Counters, Fault, Faults
 from r8.lab.rehearsal.shape import Line, Shape
 
 if TYPE_CHECKING:
@@ -27,47 +25,20 @@ _TIMEOUT_S = 10.0
 
 
 class Plant:
-    """The moving parts of one shaped file system, behind its control socket."""
+    """The moving parts of one shaped file system."""
 
     def __init__(self, shape: Shape) -> None:
-        """Lines of the given shape, no faults, counters at zero."""
+        """Lines of the given shape."""
         self.shape = shape
         self.reading = Line(shape.read_bandwidth_bytes_per_s, shape.read_latency_ns)
-        self.writing = Line(shape.write_bandwidth_bytes_per_s, shape.write_latency_ns)
-        self.faults = Faults()
-        self.counters = Counters()
+        self.writing = Line(shape.write_bandwidth_bytes_per_s, 0)
 
     def obey(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Do one order. ValueError, TypeError or KeyError on one that makes no sense."""
-        match order.pop("op"):
-            case "shape":
-                self._reshape(order)
-                return {"shape": asdict(self.shape)}
-            case "fault":
-                return {"number": self.faults.add(Fault(**order["fault"]))}
-            case "clear":
-                self.faults.clear()
-            case "counters":
-                return {"counters": self.counters.snapshot()}
-            case "reset":
-                self.counters.reset()
-            case unknown:
-                raise ValueError(f"unknown order {unknown!r}")
-        return {}
-
-    def _reshape(self, changes: dict[str, Any]) -> None:
-        self.shape = shape = Shape(**(asdict(self.shape) | changes))
+        """Change the shape. ValueError, TypeError or KeyError on an order that makes no sense."""
+        self.shape = shape = Shape(**(asdict(self.shape) | order))
         self.reading.set(shape.read_bandwidth_bytes_per_s, shape.read_latency_ns)
-        self.writing.set(shape.write_bandwidth_bytes_per_s, shape.write_latency_ns)
-
-
-def serve(plant: Plant, path: Path) -> None:
-    """Answer orders at `path` from a thread of their own, for as long as the process lives."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with _short_address(path) as address:
-        listener.bind(address)
-    listener.listen(8)
-    threading.Thread(target=_accept, args=(plant, listener), daemon=True).start()
+        self.writing.set(shape.write_bandwidth_bytes_per_s, 0)
+        return {"shape": asdict(shape)}
 
 
 class Control:
@@ -79,29 +50,13 @@ class Control:
 
     def set_shape(self, **changes: int | None) -> Shape:
         """Change fields of the shape; returns the whole shape in force."""
-        return Shape(**self._order({"op": "shape", **changes})["shape"])
+        return Shape(**self.order(changes)["shape"])
 
     def shape(self) -> Shape:
         """The shape in force."""
         return self.set_shape()
 
-    def inject(self, fault: Fault) -> int:
-        """Put a fault in force; returns its number."""
-        return int(self._order({"op": "fault", "fault": asdict(fault)})["number"])
-
-    def clear_faults(self) -> None:
-        """No fault any more."""
-        self._order({"op": "clear"})
-
-    def counters(self) -> dict[str, int]:
-        """reads, writes, their bytes, fsyncs, in_flight, max_in_flight, faults, max_late_ns."""
-        return dict(self._order({"op": "counters"})["counters"])
-
-    def reset_counters(self) -> None:
-        """Count from zero again."""
-        self._order({"op": "reset"})
-
-    def _order(self, order: dict[str, Any]) -> dict[str, Any]:
+    def order(self, order: dict[str, Any]) -> dict[str, Any]:
         """One order, one answer. OSError when nobody answers, ValueError when it is refused."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
             link.settimeout(_TIMEOUT_S)
@@ -112,6 +67,15 @@ class Control:
         if not answer.get("ok"):
             raise ValueError(answer.get("error", "the shaped file system hung up"))
         return answer
+
+
+def serve(plant: Plant, path: Path) -> None:
+    """Answer orders at `path` from a thread of its own, for as long as the process lives."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with _short_address(path) as address:
+        listener.bind(address)
+    listener.listen(8)
+    threading.Thread(target=_accept, args=(plant, listener), daemon=True).start()
 
 
 @contextlib.contextmanager

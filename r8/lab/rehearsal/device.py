@@ -32,7 +32,7 @@ ENGINE_RESERVE_BYTES = 8 * BYTES_PER_GIB
 _DAEMON_START_S = 15.0
 _TOOL_TIMEOUT_S = 60.0
 _DAEMON_GRACE_S = 3.0
-_IMAGE = "image"
+DAEMON = "r8.lab.rehearsal.shaped_fs"
 
 
 class StageError(Exception):
@@ -92,7 +92,7 @@ def fuse_mount(
     # Noted on both sides of the start: the mount must be undone before the daemon is ended, and
     # also when nobody lives to note it after the start.
     early = supervisor.on_exit(undo, f"mount {mount}")
-    argv = [sys.executable, "-m", "r8.lab.rehearsal.shaped_fs", str(mount)]
+    argv = [sys.executable, "-m", DAEMON, str(mount)]
     argv += ["--control", str(socket), "--shape", json.dumps(asdict(shape)), *source]
     checkout = Path(__file__).resolve().parents[3]
     daemon = supervisor.spawn(
@@ -149,7 +149,7 @@ def _await_answer(control: Control, poll: object, log: Path) -> None:
     deadline = time.monotonic() + _DAEMON_START_S
     while True:
         try:
-            control.counters()
+            control.shape()
         except OSError as error:
             dead = callable(poll) and poll() is not None
             if dead or time.monotonic() > deadline:

@@ -24,7 +24,6 @@ class Shape:
     read_bandwidth_bytes_per_s: int
     read_latency_ns: int
     write_bandwidth_bytes_per_s: int | None = None
-    write_latency_ns: int = 0
     read_ahead_kib: int = 128
     max_sectors_kib: int = 256
 
@@ -32,7 +31,7 @@ class Shape:
         """Refuse a device that would never answer."""
         if self.read_bandwidth_bytes_per_s <= 0 or self.write_bandwidth_bytes_per_s == 0:
             raise ValueError("a bandwidth must be positive")
-        if self.read_latency_ns < 0 or self.write_latency_ns < 0:
+        if self.read_latency_ns < 0:
             raise ValueError("a latency cannot be negative")
         if self.read_ahead_kib < 0 or self.max_sectors_kib <= 0:
             raise ValueError("block queue settings must be positive")

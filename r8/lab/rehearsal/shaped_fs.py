@@ -23,7 +23,6 @@ from typing import Any
 import mfusepy as fuse
 
 from r8.lab.rehearsal.control import Plant, serve
-from r8.lab.rehearsal.faults import DELAY, EIO, FSYNC, SHORT, WRITE, Fault
 from r8.lab.rehearsal.shape import Shape
 
 IMAGE = "image"
@@ -55,35 +54,17 @@ class ShapedOperations(fuse.Operations):  # type: ignore[misc]  # mfusepy is ski
             conn_info.congestion_threshold = CONGESTION_THRESHOLD
         serve(self._plant, self._control_path)
 
-    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
+    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:  # noqa: ARG002
         """The bytes, at the instant the shape gives them out."""
-        plant = self._plant
-        due_ns = plant.reading.admit(size, time.monotonic_ns())
-        plant.counters.read_begins(size)
-        faults = plant.faults.due(path, size, offset)
-        try:
-            data = os.pread(fh, size, offset)
-            for fault in faults:
-                if fault.kind == DELAY:
-                    due_ns += fault.delay_ns
-                elif fault.kind == SHORT:
-                    data = data[: fault.keep_bytes]
-            _sleep_until(due_ns)
-            if any(fault.kind == EIO for fault in faults):
-                raise fuse.FuseOSError(errno.EIO)
-            return data
-        finally:
-            plant.counters.read_ends(max(0, time.monotonic_ns() - due_ns), len(faults))
+        due_ns = self._plant.reading.admit(size, time.monotonic_ns())
+        data = os.pread(fh, size, offset)
+        sleep_until(due_ns)
+        return data
 
-    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
-        """All of the bytes, paced when the shape says so; a refused write leaves none."""
-        plant = self._plant
-        due_ns = plant.writing.admit(len(data), time.monotonic_ns())
-        faults = plant.faults.due(path, len(data), offset, WRITE)
-        self._suffer(faults, due_ns)
-        written = os.pwrite(fh, data, offset)
-        plant.counters.wrote(written)
-        return written
+    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:  # noqa: ARG002
+        """All of the bytes, paced when the shape says so."""
+        sleep_until(self._plant.writing.admit(len(data), time.monotonic_ns()))
+        return os.pwrite(fh, data, offset)
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:  # noqa: ARG002
         """Make it durable in the backing.
@@ -91,19 +72,8 @@ class ShapedOperations(fuse.Operations):  # type: ignore[misc]  # mfusepy is ski
         A write is answered when the line has carried it, so what a caller may flush has left the
         line already: only the backing is left to be asked.
         """
-        faults = self._plant.faults.due(path, 0, 0, FSYNC)
-        self._plant.counters.synced()
-        self._suffer(faults, time.monotonic_ns())
         os.fsync(fh)
         return 0
-
-    def _suffer(self, faults: list[Fault], due_ns: int) -> None:
-        """Wait for the line and for every delay; raise what a fault says."""
-        _sleep_until(due_ns + sum(one.delay_ns for one in faults if one.kind == DELAY))
-        if faults:
-            self._plant.counters.failed(len(faults))
-        if any(one.kind == EIO for one in faults):
-            raise fuse.FuseOSError(errno.EIO)
 
     def flush(self, path: str, fh: int) -> int:  # noqa: ARG002
         """Nothing is held back."""
@@ -206,7 +176,8 @@ class DirectoryOperations(ShapedOperations):
         return {f"f_{name}": getattr(found, f"f_{name}") for name in (*names, "namemax")}
 
 
-def _sleep_until(due_ns: int) -> None:
+def sleep_until(due_ns: int) -> None:
+    """Wait for an instant of the monotonic clock."""
     left_ns = due_ns - time.monotonic_ns()
     if left_ns > 0:
         time.sleep(left_ns / _NS_PER_S)
@@ -222,7 +193,11 @@ def _open_backing(path: Path | None, size_bytes: int) -> int:
     return handle
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(
+    plant: type[Plant] = Plant,
+    image: type[ImageOperations] = ImageOperations,
+    directory: type[DirectoryOperations] = DirectoryOperations,
+) -> int:
     """Mount and serve until the end."""
     parser = argparse.ArgumentParser(prog="shaped_fs", description=__doc__.splitlines()[0])
     parser.add_argument("mount", type=Path)
@@ -231,14 +206,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--image-bytes", type=int)
     parser.add_argument("--backing", type=Path)
     parser.add_argument("--directory", type=Path)
-    args = parser.parse_args(argv)
-    plant = Plant(Shape(**json.loads(args.shape)))
+    args = parser.parse_args()
+    moving = plant(Shape(**json.loads(args.shape)))
     operations: ShapedOperations
     if args.directory is not None:
-        operations = DirectoryOperations(plant, args.control, args.directory)
+        operations = directory(moving, args.control, args.directory)
     else:
         backing = _open_backing(args.backing, args.image_bytes)
-        operations = ImageOperations(plant, args.control, backing)
+        operations = image(moving, args.control, backing)
     fuse.FUSE(
         operations,
         str(args.mount),

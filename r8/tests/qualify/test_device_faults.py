@@ -14,10 +14,10 @@ import pytest
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.patching import patching
 from r8.lab.rehearsal import fallback as ladder
-from r8.lab.rehearsal.extents import physical_ranges
-from r8.lab.rehearsal.fallback import FUSE, LOOP, shaped_device
-from r8.lab.rehearsal.faults import EIO, SHORT, Fault
+from r8.lab.rehearsal.fallback import FUSE, LOOP
 from r8.lab.rehearsal.shape import Shape
+from r8.tests.support.extents import physical_ranges
+from r8.tests.support.faulty_fs import EIO, SHORT, Fault, control_of, faulty_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,21 +87,21 @@ def _read_with(
     fault_kind: str, tree: Path, supervisor: Supervisor, work: Path
 ) -> list[dict[str, Any]]:
     """What both read paths answer while the device fails under one chunk, then once it is well."""
-    with shaped_device(QUICK, supervisor, work, "array", 512 << 20) as device:
+    with faulty_device(QUICK, supervisor, work, "array", 512 << 20) as device:
         assert device.rung is (LOOP if fault_kind == EIO else FUSE)
-        assert device.control is not None
+        control = control_of(device)
         reader = Reader(tree, device.kv_dir)
         try:
             bad = reader.paths[BAD]
             if device.rung is LOOP:
                 for _, physical, length in physical_ranges(bad):
-                    device.control.inject(Fault(kind=fault_kind, offset=physical, length=length))
+                    control.inject(Fault(kind=fault_kind, offset=physical, length=length))
             else:
                 inside = "/" + str(bad.relative_to(device.mount))
-                device.control.inject(Fault(kind=fault_kind, path=inside, keep_bytes=1000))
+                control.inject(Fault(kind=fault_kind, path=inside, keep_bytes=1000))
             answers = [reader.read("sync"), reader.read("async")]
-            assert device.control.counters()["faults"] > 0, "the fault never happened"
-            device.control.clear_faults()
+            assert control.counters()["faults"] > 0, "the fault never happened"
+            control.clear_faults()
             return [*answers, reader.read("sync")]
         finally:
             reader.close()

@@ -21,7 +21,7 @@ from r8.lab.patching.series import SERIES_DIR
 pytestmark = pytest.mark.stack
 
 ROOT = Path(__file__).resolve().parents[4]
-FAULTS = ROOT / "r8" / "lab" / "component" / "faults.py"
+FAULTS = ROOT / "r8" / "tests" / "support" / "backend_faults.py"
 CHECKS = ROOT / "r8" / "tests" / "support" / "parallel_read_checks.py"
 BENCH = ROOT / "r8" / "lab" / "component" / "bench.py"
 VERSIONS = ("0.5.0", "0.5.1", "0.5.6")

@@ -4,9 +4,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.lab.rehearsal.control import Control, Plant, serve
-from r8.lab.rehearsal.faults import DELAY, EIO, FSYNC, SHORT, WRITE, Fault, Faults
+from r8.lab.rehearsal.control import Control, serve
 from r8.lab.rehearsal.shape import Shape
+from r8.tests.support.faulty_fs import (
+    DELAY,
+    EIO,
+    FSYNC,
+    SHORT,
+    WRITE,
+    Fault,
+    FaultControl,
+    Faults,
+    FaultyPlant,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,20 +25,22 @@ SHAPE = Shape(read_bandwidth_bytes_per_s=200_000_000, read_latency_ns=6_000_000)
 
 
 @pytest.fixture
-def plant() -> Plant:
-    return Plant(SHAPE)
+def plant() -> FaultyPlant:
+    return FaultyPlant(SHAPE)
 
 
 @pytest.fixture
-def control(plant: Plant, tmp_path: Path) -> Control:
+def control(plant: FaultyPlant, tmp_path: Path) -> FaultControl:
     # Far beyond the 107 bytes of a socket address.
     home = tmp_path / ("long" * 30)
     home.mkdir()
     serve(plant, home / "control")
-    return Control(home / "control")
+    return FaultControl(home / "control")
 
 
-def test_the_shape_is_read_and_changed_while_it_runs(control: Control, plant: Plant) -> None:
+def test_the_shape_is_read_and_changed_while_it_runs(
+    control: FaultControl, plant: FaultyPlant
+) -> None:
     assert control.shape() == SHAPE
     changed = control.set_shape(read_latency_ns=1)
     assert changed.read_latency_ns == 1
@@ -49,10 +61,10 @@ def test_a_senseless_change_is_refused_and_changes_nothing(
 
 def test_a_missing_daemon_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
-        Control(tmp_path / "control").counters()
+        Control(tmp_path / "control").shape()
 
 
-def test_counters_count_and_begin_again(control: Control, plant: Plant) -> None:
+def test_counters_count_and_begin_again(control: FaultControl, plant: FaultyPlant) -> None:
     plant.counters.read_begins(4096)
     plant.counters.read_begins(4096)
     plant.counters.read_ends(late_ns=7, faults=1)
@@ -73,7 +85,9 @@ def test_counters_count_and_begin_again(control: Control, plant: Plant) -> None:
     assert control.counters()["in_flight"] == 1
 
 
-def test_faults_are_injected_and_cleared_over_the_socket(control: Control, plant: Plant) -> None:
+def test_faults_are_injected_and_cleared_over_the_socket(
+    control: FaultControl, plant: FaultyPlant
+) -> None:
     assert control.inject(Fault(kind=EIO, path="/image", offset=100, length=50)) == 1
     assert plant.faults.due("/image", 10, 120)
     control.clear_faults()

@@ -17,11 +17,11 @@ from r8.lab.machine import supervisor as supervisors
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.rehearsal import fallback as ladder
 from r8.lab.rehearsal.device import choose_backing
-from r8.lab.rehearsal.extents import physical_ranges
 from r8.lab.rehearsal.fallback import FUSE, LOOP, PLAIN, Capability, ShapedDevice, shaped_device
-from r8.lab.rehearsal.faults import EIO, SHORT, Fault
 from r8.lab.rehearsal.shape import Shape
 from r8.lab.rehearsal.teardown import loop_devices_on, mount_points
+from r8.tests.support.extents import physical_ranges
+from r8.tests.support.faulty_fs import EIO, SHORT, Fault, control_of, faulty_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,19 +82,19 @@ def sectors_read(block_device: str) -> int:
 def test_a_cold_read_is_seen_by_the_block_device_and_by_the_image(
     tmp_path: Path, supervisor: Supervisor
 ) -> None:
-    with shaped_device(QUICK, supervisor, tmp_path, "array", SIZE) as device:
+    with faulty_device(QUICK, supervisor, tmp_path, "array", SIZE) as device:
         assert device.rung is LOOP
-        assert device.control is not None
+        control = control_of(device)
         assert device.block_device is not None
         content = os.urandom(8 * MIB)
         write_durably(device.kv_dir / "a.pt", content)
         drop(device)
-        device.control.reset_counters()
+        control.reset_counters()
         before = sectors_read(device.block_device)
         assert (device.kv_dir / "a.pt").read_bytes() == content
         read = (sectors_read(device.block_device) - before) * 512
         assert 8 * MIB <= read < 9 * MIB
-        assert 8 * MIB <= device.control.counters()["read_bytes"] < 9 * MIB
+        assert 8 * MIB <= control.counters()["read_bytes"] < 9 * MIB
         again = sectors_read(device.block_device)
         assert (device.kv_dir / "a.pt").read_bytes() == content
         assert sectors_read(device.block_device) - again < MIB // 512, "warm: no physical read"
@@ -110,12 +110,12 @@ def test_more_requests_are_in_flight_than_fuse_allows_untold(
     tmp_path: Path, supervisor: Supervisor
 ) -> None:
     slow = Shape(read_bandwidth_bytes_per_s=4_000_000_000, read_latency_ns=50_000_000)
-    with shaped_device(slow, supervisor, tmp_path, "array", SIZE) as device:
-        assert device.control is not None
+    with faulty_device(slow, supervisor, tmp_path, "array", SIZE) as device:
+        control = control_of(device)
         path = device.kv_dir / "a.pt"
         write_durably(path, os.urandom(32 * MIB))
         drop(device)
-        device.control.reset_counters()
+        control.reset_counters()
         code = (
             "import sys, mmap, os, concurrent.futures as f\n"
             "def read(i):\n"
@@ -124,7 +124,7 @@ def test_more_requests_are_in_flight_than_fuse_allows_untold(
             "assert sum(f.ThreadPoolExecutor(32).map(read, range(32))) == 32 << 20\n"
         )
         subprocess.run([sys.executable, "-c", code, str(path)], check=True)
-        assert device.control.counters()["max_in_flight"] > 32
+        assert control.counters()["max_in_flight"] > 32
 
 
 @pytest.mark.root
@@ -150,19 +150,19 @@ def test_two_devices_stand_side_by_side_and_one_stays_silent(
 def test_an_error_aimed_at_one_file_meets_that_file_only(
     tmp_path: Path, supervisor: Supervisor
 ) -> None:
-    with shaped_device(QUICK, supervisor, tmp_path, "array", SIZE) as device:
-        assert device.control is not None
+    with faulty_device(QUICK, supervisor, tmp_path, "array", SIZE) as device:
+        control = control_of(device)
         for name in "ab":
             write_durably(device.kv_dir / name, os.urandom(4 * MIB))
         for _, physical, length in physical_ranges(device.kv_dir / "a"):
-            device.control.inject(Fault(kind=EIO, offset=physical, length=length))
+            control.inject(Fault(kind=EIO, offset=physical, length=length))
         drop(device)
         assert len((device.kv_dir / "b").read_bytes()) == 4 * MIB
         with pytest.raises(OSError, match="Input/output") as caught:
             (device.kv_dir / "a").read_bytes()
         assert caught.value.errno == errno.EIO
-        assert device.control.counters()["faults"] > 0
-        device.control.clear_faults()
+        assert control.counters()["faults"] > 0
+        control.clear_faults()
         drop(device)
         assert len((device.kv_dir / "a").read_bytes()) == 4 * MIB
 
@@ -252,24 +252,24 @@ def test_the_fuse_rung_serves_a_directory_and_shows_short_reads_to_the_reader(
         for one in ladder.capabilities()
     )
     monkeypatch.setattr(ladder, "capabilities", lambda: without)
-    with shaped_device(QUICK, supervisor, tmp_path, "array", MIB) as device:
+    with faulty_device(QUICK, supervisor, tmp_path, "array", MIB) as device:
         assert device.rung is FUSE
         assert device.block_device is None
-        assert device.control is not None
+        control = control_of(device)
         content = os.urandom(MIB)
         path = device.kv_dir / "a.pt"
         write_durably(path, content)
         path.rename(device.kv_dir / "b.pt")
         path = device.kv_dir / "b.pt"
         assert path.read_bytes() == content
-        device.control.inject(Fault(kind=SHORT, path="/kv/b.pt", keep_bytes=1000))
+        control.inject(Fault(kind=SHORT, path="/kv/b.pt", keep_bytes=1000))
         with path.open("rb", buffering=0) as handle:
             assert len(handle.read(MIB)) < MIB
-        device.control.clear_faults()
-        device.control.inject(Fault(kind=EIO, path="/kv/b.pt"))
+        control.clear_faults()
+        control.inject(Fault(kind=EIO, path="/kv/b.pt"))
         with pytest.raises(OSError, match="Input/output"):
             path.read_bytes()
-        device.control.clear_faults()
+        control.clear_faults()
         path.unlink()
         assert list(device.kv_dir.iterdir()) == []
     assert nothing_is_left_under(tmp_path)

@@ -27,14 +27,22 @@ from r8.evidence.reader import read_run
 from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.rehearsal import fallback as ladder
-from r8.lab.rehearsal.fallback import LOOP, shaped_device
-from r8.lab.rehearsal.faults import EIO, FSYNC, WRITE, Fault
+from r8.lab.rehearsal.fallback import LOOP
 from r8.lab.rehearsal.shape import Shape
 from r8.lab.site.load import load_site
 from r8.lab.transfer import checkpointing, jobs
 from r8.lab.transfer import stage as stages
 from r8.lab.transfer.tools import write_checkpoint
 from r8.message import Answer
+from r8.tests.support.faulty_fs import (
+    EIO,
+    FSYNC,
+    WRITE,
+    Fault,
+    FaultControl,
+    control_of,
+    faulty_device,
+)
 from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:
@@ -114,6 +122,10 @@ class Bench:
     strike: Callable[[Bench, Stage], None] | None = None
     struck: list[str] = field(default_factory=list)
 
+    @property
+    def control(self) -> FaultControl:
+        return control_of(self.device)
+
     def run(self) -> Path:
         """One cell; its run directory, also of one that broke. R8Error where the cell broke."""
         words = {"checkout": CHECKOUT, "python": sys.executable, "dir": self.device.kv_dir}
@@ -134,7 +146,7 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     with (
         Supervisor(tmp_path / "supervisor") as supervisor,
-        shaped_device(SHAPE, supervisor, tmp_path, "array", IMAGE_BYTES) as device,
+        faulty_device(SHAPE, supervisor, tmp_path, "array", IMAGE_BYTES) as device,
     ):
         made = Bench(tmp_path, supervisor, device)
         real = stages.act
@@ -154,8 +166,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 
 
 def _in_the_middle(bench: Bench, stage: Stage) -> None:
-    control = bench.device.control
-    assert control is not None
+    control = bench.control
     assert bench.strike is not None
     partial = stage.path / "step-2.partial"
     deadline = time.monotonic() + PATIENCE_S
@@ -175,14 +186,12 @@ def kill_a_rank(bench: Bench, stage: Stage) -> None:
 
 
 def fail_flushes(bench: Bench, _stage: Stage) -> None:
-    assert bench.device.control is not None
-    bench.device.control.inject(Fault(kind=EIO, on=FSYNC))
+    bench.control.inject(Fault(kind=EIO, on=FSYNC))
 
 
 def fail_data(bench: Bench, _stage: Stage) -> None:
     """Everywhere but in the file system's own log, whose loss is another case; then no more."""
-    control = bench.device.control
-    assert control is not None
+    control = bench.control
     begin, end = log_of(Path(f"/dev/{bench.device.block_device}"))
     control.inject(Fault(kind=EIO, on=WRITE, length=begin))
     control.inject(Fault(kind=EIO, on=WRITE, offset=end))
@@ -218,8 +227,7 @@ def test_a_save_on_a_real_device_is_durable_reads_back_and_takes_what_the_shape_
     bad = {k: f"{f.answer} {f.arithmetic} {f.detail}" for k, f in found.items()}
     assert {k: bad[k] for k, f in found.items() if f.answer not in PASSING} == {}
     assert "2 of 2 parts have saved SHA-256" in found["W2"].arithmetic
-    assert bench.device.control is not None
-    assert bench.device.control.counters()["fsyncs"] > 0
+    assert bench.control.counters()["fsyncs"] > 0
     assert list(bench.device.kv_dir.iterdir()) == []
 
 
@@ -279,8 +287,7 @@ def test_a_device_that_fails_writes_leaves_an_invalid_cell_with_the_reason(bench
 
 
 def test_a_device_that_takes_no_write_says_so_first(bench: Bench) -> None:
-    control = bench.device.control
-    assert control is not None
+    control = bench.control
     for operation in (WRITE, FSYNC):
         control.inject(Fault(kind=EIO, on=operation))
     with pytest.raises(R8Error) as raised:
@@ -295,8 +302,7 @@ def test_a_device_that_takes_no_write_says_so_first(bench: Bench) -> None:
 
 def test_a_device_whose_log_is_gone_says_so_before_what_could_not_be_removed(bench: Bench) -> None:
     """XFS ends itself when its log cannot be written: nothing can be removed from it then."""
-    control = bench.device.control
-    assert control is not None
+    control = bench.control
     begin, end = log_of(Path(f"/dev/{bench.device.block_device}"))
     control.inject(Fault(kind=EIO, on=WRITE, offset=begin, length=end - begin))
     with pytest.raises(R8Error) as raised:
@@ -318,8 +324,7 @@ def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_
     with contextlib.suppress(R8Error):  # what cannot be removed from a dead file system is said
         bench.run()
     assert bench.struck == ["in the middle"]
-    assert bench.device.control is not None
-    bench.device.control.clear_faults()
+    bench.control.clear_faults()
     mount = bench.device.mount
     subprocess.run(["umount", str(mount)], check=True)
     subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)

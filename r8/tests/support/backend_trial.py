@@ -1,18 +1,25 @@
 """One trial of LMCache's disk backend: chunks stored, some made faulty, read, and counted up.
 
-Part of component_faults.py; runs in the engine's environment only.
+What cannot be planted in a file beforehand (an error, a short read, a change in the middle of a
+read) is planted at the read calls, in this process: the patched reader calls `os.preadv`, LMCache's
+own `open().readinto`. Part of backend_faults.py; runs in the engine's environment only.
 """
 
 from __future__ import annotations
 
+import builtins
+import errno
 import os
 import random
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from r8.lab.component.hooks import Rule, Seam
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
     from r8.lab.component.rig import DiskRig
 
 # Several segments and a tail that no O_DIRECT read can fill in place.
@@ -28,13 +35,89 @@ FAULTS = (
 CHANGES = {"replaced", "rewritten"}
 
 
+@dataclass(slots=True, kw_only=True)
+class Rule:
+    """What happens to the reads of one file at `offset` (bytes); `action` runs once, before one.
+
+    `kind` is "eio", "short" or "action".
+    """
+
+    kind: str
+    offset: int
+    action: Callable[[], None] | None = None
+    fired: int = 0
+
+
+@dataclass(slots=True)
+class ReadHooks:
+    """Intercepts reads while it is entered."""
+
+    backend_module: ModuleType
+    rules: dict[str, Rule] = field(default_factory=dict)
+    _preadv: Callable[..., int] = os.preadv
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __enter__(self) -> Self:
+        os.preadv = self._faulty_preadv  # type: ignore[assignment]
+        # Shadows the builtin in that module only.
+        self.backend_module.open = self._faulty_open  # type: ignore[attr-defined]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.preadv = self._preadv
+        del self.backend_module.open
+
+    def _fire(self, path: str, offset: int, length: int) -> str | None:
+        """The kind of fault this read meets, after the rule's action ran."""
+        rule = self.rules.get(path)
+        if rule is None or not offset <= rule.offset < offset + length:
+            return None
+        with self._lock:
+            rule.fired += 1
+            first = rule.fired == 1
+        if rule.action is not None and first:
+            rule.action()
+        if rule.kind == "eio":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return rule.kind
+
+    def _faulty_preadv(self, handle: int, buffers: list[Any], offset: int) -> int:
+        path = str(Path(f"/proc/self/fd/{handle}").readlink()).removesuffix(" (deleted)")
+        kind = self._fire(path, offset, sum(len(buffer) for buffer in buffers))
+        count = self._preadv(handle, buffers, offset)
+        return count // 2 if kind == "short" else count
+
+    def _faulty_open(self, path: str, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        opened = builtins.open(path, mode, *args, **kwargs)  # noqa: PTH123, SIM115
+        return _FaultyFile(opened, path, self) if mode == "rb" else opened
+
+
+@dataclass(slots=True)
+class _FaultyFile:
+    opened: Any
+    path: str
+    hooks: ReadHooks
+
+    def readinto(self, buffer: Any) -> int:
+        kind = self.hooks._fire(self.path, 0, len(buffer))
+        if kind == "short":
+            return int(self.opened.readinto(buffer[: len(buffer) // 2]))
+        return int(self.opened.readinto(buffer))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.close()
+
+
 class Trial:
     """One set of chunks, some of them faulty, read once; collects what is wrong."""
 
-    def __init__(self, rig: DiskRig, seam: Seam, first: int, seed: int) -> None:
+    def __init__(self, rig: DiskRig, hooks: ReadHooks, first: int, seed: int) -> None:
         """Chunks `first`.. are stored healthy; the seed decides everything after that."""
         self.rig = rig
-        self.seam = seam
+        self.hooks = hooks
         self.dice = random.Random(seed)  # noqa: S311 - reproducible, not secret
         self.numbers = list(range(first, first + CHUNKS))
         self.payloads = {number: self.dice.randbytes(CHUNK_BYTES) for number in self.numbers}
@@ -50,7 +133,7 @@ class Trial:
         self.usage_before = rig.disk.usage
 
     def plant(self, number: int, fault: str) -> None:
-        """Give one chunk a fault, in its file or at the seam."""
+        """Give one chunk a fault, in its file or at its reads."""
         self.faults[number] = fault
         path = Path(self.rig.path(number))
         at = self.dice.randrange(CHUNK_BYTES)
@@ -63,14 +146,14 @@ class Trial:
         elif fault == "deleted":
             path.unlink()
         elif fault in {"eio", "short"}:
-            self.seam.rules[str(path)] = Rule(kind=fault, offset=at)
+            self.hooks.rules[str(path)] = Rule(kind=fault, offset=at)
         else:
             actions = {
                 "evicted": lambda: self.rig.disk.remove(self.rig.key(number)),
                 "replaced": lambda: self._replace(path),
                 "rewritten": lambda: path.write_bytes(bytes(CHUNK_BYTES)),
             }
-            self.seam.rules[str(path)] = Rule(kind="action", offset=at, action=actions[fault])
+            self.hooks.rules[str(path)] = Rule(kind="action", offset=at, action=actions[fault])
 
     def _replace(self, path: Path) -> None:
         other = path.with_suffix(".other")
@@ -129,7 +212,7 @@ class Trial:
 
     def forget(self) -> None:
         """Take the chunks out, whatever state they are in."""
-        self.seam.rules.clear()
+        self.hooks.rules.clear()
         for number in self.numbers:
             path = Path(self.rig.path(number))
             # LMCache's own remove() raises, in 0.5.0 with its lock held, when the file is gone.

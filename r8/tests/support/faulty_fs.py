@@ -1,10 +1,43 @@
-"""Faults a shaped file system can be told to make, and what it counts."""
+"""The shaped file system with faults it can be told to make, and counters of what it did.
+
+    {"op": "fault", "fault": {"kind": "eio", ...}}   -> {"ok": true, "number": 1}
+    {"op": "clear"} {"op": "counters"} {"op": "reset"}
+
+`faulty_device` is `shaped_device` on this file system, `control_of` its control.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import sys
 import threading
+import time
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import mfusepy as fuse
+
+from r8.lab.rehearsal import device as devices
+from r8.lab.rehearsal.control import Control, Plant
+from r8.lab.rehearsal.fallback import shaped_device
+from r8.lab.rehearsal.shaped_fs import (
+    DirectoryOperations,
+    ImageOperations,
+    ShapedOperations,
+    main,
+    sleep_until,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from r8.lab.machine.supervisor import Supervisor
+    from r8.lab.rehearsal.fallback import ShapedDevice
+    from r8.lab.rehearsal.shape import Shape
 
 EIO = "eio"
 SHORT = "short"
@@ -163,3 +196,123 @@ class Counters:
         with self._guard:
             now = self._totals.in_flight
             self._totals = _Totals(in_flight=now, max_in_flight=now)
+
+
+class FaultyPlant(Plant):
+    """A plant with faults and counters."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.faults = Faults()
+        self.counters = Counters()
+
+    def obey(self, order: dict[str, Any]) -> dict[str, Any]:
+        match order.pop("op", None):
+            case None:
+                return super().obey(order)
+            case "fault":
+                return {"number": self.faults.add(Fault(**order["fault"]))}
+            case "clear":
+                self.faults.clear()
+            case "counters":
+                return {"counters": self.counters.snapshot()}
+            case "reset":
+                self.counters.reset()
+            case unknown:
+                raise ValueError(f"unknown order {unknown!r}")
+        return {}
+
+
+class FaultControl(Control):
+    """The other end of such a plant."""
+
+    def inject(self, fault: Fault) -> int:
+        """Put a fault in force; returns its number."""
+        return int(self.order({"op": "fault", "fault": asdict(fault)})["number"])
+
+    def clear_faults(self) -> None:
+        """No fault any more."""
+        self.order({"op": "clear"})
+
+    def counters(self) -> dict[str, int]:
+        """reads, writes, their bytes, fsyncs, in_flight, max_in_flight, faults, max_late_ns."""
+        return dict(self.order({"op": "counters"})["counters"])
+
+    def reset_counters(self) -> None:
+        """Count from zero again."""
+        self.order({"op": "reset"})
+
+
+class Faulty(ShapedOperations):
+    """Reads, writes and flushes that are counted, and suffer what faults say."""
+
+    _plant: FaultyPlant
+
+    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
+        plant = self._plant
+        due_ns = plant.reading.admit(size, time.monotonic_ns())
+        plant.counters.read_begins(size)
+        faults = plant.faults.due(path, size, offset)
+        try:
+            data = os.pread(fh, size, offset)
+            for fault in faults:
+                if fault.kind == DELAY:
+                    due_ns += fault.delay_ns
+                elif fault.kind == SHORT:
+                    data = data[: fault.keep_bytes]
+            sleep_until(due_ns)
+            if any(fault.kind == EIO for fault in faults):
+                raise fuse.FuseOSError(errno.EIO)
+            return data
+        finally:
+            plant.counters.read_ends(max(0, time.monotonic_ns() - due_ns), len(faults))
+
+    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
+        """A refused write leaves none of its bytes."""
+        self._suffer(self._plant.faults.due(path, len(data), offset, WRITE))
+        written = super().write(path, data, offset, fh)
+        self._plant.counters.wrote(written)
+        return written
+
+    def fsync(self, path: str, datasync: int, fh: int) -> int:
+        self._plant.counters.synced()
+        self._suffer(self._plant.faults.due(path, 0, 0, FSYNC))
+        return super().fsync(path, datasync, fh)
+
+    def _suffer(self, faults: list[Fault]) -> None:
+        """Wait out every delay; raise what a fault says."""
+        time.sleep(sum(one.delay_ns for one in faults if one.kind == DELAY) / 1e9)
+        if faults:
+            self._plant.counters.failed(len(faults))
+        if any(one.kind == EIO for one in faults):
+            raise fuse.FuseOSError(errno.EIO)
+
+
+class FaultyImage(Faulty, ImageOperations):
+    """One file for a loop device."""
+
+
+class FaultyDirectory(Faulty, DirectoryOperations):
+    """A directory passed through."""
+
+
+@contextlib.contextmanager
+def faulty_device(
+    shape: Shape, supervisor: Supervisor, work_dir: Path, name: str, size_bytes: int
+) -> Iterator[ShapedDevice]:
+    """The best device this machine can build, able to make faults."""
+    with (
+        mock.patch.object(devices, "DAEMON", "r8.tests.support.faulty_fs"),
+        shaped_device(shape, supervisor, work_dir, name, size_bytes) as device,
+    ):
+        yield device
+
+
+def control_of(device: ShapedDevice) -> FaultControl:
+    """The control of a device that can make faults."""
+    assert device.control is not None
+    return FaultControl(device.control.path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(plant=FaultyPlant, image=FaultyImage, directory=FaultyDirectory))

@@ -1,6 +1,6 @@
 """Faults under LMCache's LocalDiskBackend: every one a clean miss, every healthy chunk right.
 
-    PYTHONPATH=<lmcache tree> <engine python> r8/lab/component/faults.py --dir D --seed 1 --json
+    PYTHONPATH=<lmcache> <engine python> r8/tests/support/backend_faults.py --dir D --seed 1 --json
 
 `--interleavings N` mixes faults, read paths, O_DIRECT, pins and concurrent readers from a seed and
 stops at the first violation; `--observe` runs each fault alone and says what the backend does with
@@ -18,21 +18,28 @@ from pathlib import Path
 from typing import Any
 
 if not __package__:
-    # As in component.py: the checkout in, this folder out.
+    # As in component/bench.py: the checkout in, this folder out.
     sys.path[0] = str(Path(__file__).resolve().parents[3])
 
 os.environ.setdefault("LMCACHE_TRACK_USAGE", "false")
-from r8.lab.component.hooks import Seam
 from r8.lab.component.rig import DiskRig
-from r8.lab.component.trial import CHANGES, CHUNK_BYTES, CHUNKS, FAULTS, SEGMENT_BYTES, Trial
+from r8.tests.support.backend_trial import (
+    CHANGES,
+    CHUNK_BYTES,
+    CHUNKS,
+    FAULTS,
+    SEGMENT_BYTES,
+    ReadHooks,
+    Trial,
+)
 
 # LMCache's own reader dead-locks under some faults; a read of 2 MB takes milliseconds.
 HANG_S = 10.0
 
 
-def interleave(rig: DiskRig, seam: Seam, index: int, seed: int) -> Trial:
+def interleave(rig: DiskRig, hooks: ReadHooks, index: int, seed: int) -> Trial:
     """One mixed trial; its problems are empty when all is well."""
-    trial = Trial(rig, seam, index * CHUNKS, seed)
+    trial = Trial(rig, hooks, index * CHUNKS, seed)
     rig.disk.use_odirect = trial.dice.choice([False, True])
     paths = trial.dice.choice([["sync"], ["async"], ["sync", "async"]])
     # Nobody can tell a file changed before a second reader came from one that was stored so.
@@ -47,7 +54,7 @@ def interleave(rig: DiskRig, seam: Seam, index: int, seed: int) -> Trial:
         if pinned:
             _end_request(trial)
         trial.expect_clean()
-        seam.rules.clear()
+        hooks.rules.clear()
         trial.withdraw_changed()
         _read_by(trial, ["sync"])
         trial.expect_clean()
@@ -96,13 +103,13 @@ def _read_by(trial: Trial, paths: list[str]) -> None:
         raise error
 
 
-def observe(rig: DiskRig, seam: Seam, index: int, fault: str, path: str) -> dict[str, Any]:
+def observe(rig: DiskRig, hooks: ReadHooks, index: int, fault: str, path: str) -> dict[str, Any]:
     """One fault in the middle one of the chunks; what comes of it, in a few words each."""
-    trial = Trial(rig, seam, index * CHUNKS, index)
+    trial = Trial(rig, hooks, index * CHUNKS, index)
     faulty = trial.numbers[CHUNKS // 2]
     trial.plant(faulty, fault)
     if fault in {"eio", "short", "evicted", "replaced", "rewritten"}:
-        seam.rules[rig.path(faulty)].offset = 0
+        hooks.rules[rig.path(faulty)].offset = 0
     saw: dict[str, Any] = {"fault": fault, "path": path, "exception": None, "chunk": None}
     done = threading.Event()
 
@@ -119,7 +126,7 @@ def observe(rig: DiskRig, seam: Seam, index: int, fault: str, path: str) -> dict
 
     threading.Thread(target=one, daemon=True).start()
     saw["hangs"] = not done.wait(HANG_S)
-    seam.rules.clear()
+    hooks.rules.clear()
     count, _ = rig.allocated()
     saw["buffers_left"] = count - trial.buffers_before[0]
     saw["lock_held"] = not rig.disk.disk_lock.acquire(timeout=1)
@@ -155,10 +162,10 @@ def _interleave_all(options: argparse.Namespace) -> dict[str, Any]:
     planted: dict[str, int] = {}
     violations: list[str] = []
     rig = _rig(options.dir)
-    with Seam(sys.modules[type(rig.disk).__module__]) as seam:
+    with ReadHooks(sys.modules[type(rig.disk).__module__]) as hooks:
         start = rig.allocated()
         for index in range(options.interleavings):
-            trial = interleave(rig, seam, index, options.seed * 1_000_003 + index)
+            trial = interleave(rig, hooks, index, options.seed * 1_000_003 + index)
             violations += [f"interleaving {index}: {problem}" for problem in trial.problems]
             for fault in trial.faults.values():
                 planted[fault] = planted.get(fault, 0) + 1
@@ -180,8 +187,8 @@ def _observe_all(options: argparse.Namespace) -> dict[str, Any]:
     for index, (path, fault) in enumerate((p, f) for p in ("sync", "async") for f in FAULTS):
         # A backend of its own: one that hangs keeps its lock.
         rig = _rig(options.dir / f"{path}-{fault}")
-        with Seam(sys.modules[type(rig.disk).__module__]) as seam:
-            observed.append(observe(rig, seam, index, fault, path))
+        with ReadHooks(sys.modules[type(rig.disk).__module__]) as hooks:
+            observed.append(observe(rig, hooks, index, fault, path))
     return {"observed": observed}
 
 
