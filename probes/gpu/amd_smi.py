@@ -59,16 +59,16 @@ def _card(entry: dict[str, Any], place: int) -> Card:
 
 
 def _take(builder: CardBuilder, quantity: str, leaf: object) -> None:
-    value, unit = leaf, None
+    value, unit = leaf, ""
     if isinstance(leaf, dict):
-        value, unit = leaf.get("value"), leaf.get("unit")
+        value, unit = leaf.get("value"), str(leaf.get("unit"))
     if not quantity.endswith("_bytes"):
         builder.take(quantity, value)
     elif isinstance(value, (int, float)) and unit not in _MEMORY_UNITS:
         # A size without a unit could be wrong by a million.
         builder.take(quantity, f"{value} {unit}")
     else:
-        builder.take(quantity, value, _MEMORY_UNITS.get(unit if isinstance(unit, str) else "", 1))
+        builder.take(quantity, value, _MEMORY_UNITS.get(unit, 1))
 
 
 AMD_SMI = Tool(

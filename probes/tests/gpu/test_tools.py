@@ -150,10 +150,12 @@ def test_amd_smi_group_hints_on_stdout_are_a_reason_alone_and_a_note_before_json
 
 
 def test_memory_without_a_unit_is_refused_because_it_could_be_wrong_by_a_million() -> None:
-    entry = {"gpu": 0, "mem_usage": {"used_vram": 283, "total_vram": {"value": 5, "unit": "?"}}}
-    card = AMD_SMI.page(json.dumps([entry])).cards[0]
-    assert "vram_used_bytes" not in card.values
-    assert "vram_total_bytes" not in card.values
+    units: list[object] = ["?", None, [], {}]
+    for unit in units:
+        usage = {"used_vram": 283, "total_vram": {"value": 5, "unit": unit}}
+        card = AMD_SMI.page(json.dumps([{"gpu": 0, "mem_usage": usage}])).cards[0]
+        assert "vram_used_bytes" not in card.values
+        assert "vram_total_bytes" not in card.values
 
 
 def test_nvidia_columns_are_found_by_heading_and_a_bracketed_word_is_a_reason() -> None:
