@@ -59,13 +59,13 @@ def _card(entry: dict[str, Any], place: int) -> Card:
 
 
 def _take(builder: CardBuilder, quantity: str, leaf: object) -> None:
-    value, unit = leaf, ""
+    value, unit = leaf, "without a unit"
     if isinstance(leaf, dict):
         value, unit = leaf.get("value"), str(leaf.get("unit"))
     if not quantity.endswith("_bytes"):
         builder.take(quantity, value)
     elif isinstance(value, (int, float)) and unit not in _MEMORY_UNITS:
-        # A size without a unit could be wrong by a million.
+        # Such a size could be wrong by a million; with these words it is no number.
         builder.take(quantity, f"{value} {unit}")
     else:
         builder.take(quantity, value, _MEMORY_UNITS.get(unit, 1))
