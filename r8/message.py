@@ -85,6 +85,13 @@ class Check:
         """
         object.__setattr__(self, "answer", answer_of(self.measured, self.op, self.limit))
 
+    def __str__(self) -> str:
+        """The comparison in symbols, the same in every language; for people see the catalogues."""
+        if self.measured is None:
+            return f"{self.quantity}: {self.answer} ({self.message})"
+        ends = self.limit if isinstance(self.limit, tuple) else (self.limit,)
+        return f"{self.quantity}: {self.measured} {self.op} {', '.join(map(str, ends))}"
+
 
 def answer_of(measured: Fact, op: Op, limit: Limit) -> Answer:
     """What a comparison says; the only place where an answer is made.

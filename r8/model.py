@@ -6,12 +6,14 @@ integers of bytes. Absent is `None`, never 0. No record holds a duration: only m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from r8.message import answer_of_all
+
 if TYPE_CHECKING:
-    from r8.message import Answer
+    from r8.message import Answer, Check
 
 
 class Basis(StrEnum):
@@ -215,9 +217,17 @@ class Finding:
 
     rule_id: str
     run_id: str
-    answer: Answer
-    arithmetic: str  # the numbers and the comparison, as printed
-    detail: str  # what it means, and what to look at when it did not hold
+    checks: tuple[Check, ...]
+    answer: Answer = field(init=False)  # refuted by one check, else unknown by one, else held
+
+    def __post_init__(self) -> None:
+        """Compute the answer from the checks."""
+        object.__setattr__(self, "answer", answer_of_all(self.checks))
+
+    def __str__(self) -> str:
+        """The answer and the comparisons it follows from, in symbols."""
+        why = "; ".join(str(check) for check in self.checks if check.answer is self.answer)
+        return f"{self.rule_id} {self.answer} in {self.run_id}: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +249,6 @@ class Claim:
     as_printed: str
     figure_ids: tuple[str, ...]
     comparability: dict[str, str]
-    needs_rules: tuple[str, ...]
     statistic: str = "p50"  # the estimator belongs to the claim
     min_blocks: int = 2  # fewer are no look at all
     looks: int = 1  # looks the plan allows; they share the error rate

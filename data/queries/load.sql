@@ -40,5 +40,4 @@
 .read data/queries/outputs.sql
 .read data/queries/arms.sql
 .read data/queries/timelines.sql
-.read data/queries/certificate.sql
 .read data/queries/claims.sql

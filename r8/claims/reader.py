@@ -43,7 +43,6 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "as_printed": str,
     "figure_ids": list,
     "comparability": dict,
-    "needs_rules": list,
     "statistic": str,
     "min_blocks": int,
     "looks": int,
@@ -177,7 +176,6 @@ def _claim(path: Path, table: dict[str, Any]) -> Claim:
                 "high": None,
                 **table,
                 "figure_ids": _texts(table["figure_ids"]),
-                "needs_rules": _texts(table["needs_rules"]),
                 "comparability": dict(
                     zip(
                         table["comparability"],

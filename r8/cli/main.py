@@ -42,10 +42,10 @@ from r8.errors import (
 )
 from r8.evidence.reader import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
-from r8.forensics.explain import explain, explained
 from r8.forensics.gate import refusals
 from r8.metrics.measure import measure
 from r8.report.audit import explain_rule
+from r8.report.explain import explain, explained
 from r8.report.tables import finding_table, measurement_table, summary
 from r8.verdict.judge import exit_code, headline, judge
 

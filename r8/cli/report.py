@@ -50,8 +50,11 @@ def twins(
 ) -> tuple[str, str]:
     """The report as Markdown and as HTML: the same content, the second with charts."""
     claims, session, verdicts = _judged(runs, reference_runs)
-    text = with_pages(report_text(session, verdicts), session, claims)
-    return text, page(text, session, asked(session, verdicts)[0], first=language)
+    texts = {
+        one: with_pages(report_text(session, verdicts, one), session, claims, one)
+        for one in LANGUAGES
+    }
+    return texts["en"], page(texts, session, asked(session, verdicts)[0], first=language)
 
 
 def _judged(

@@ -25,6 +25,9 @@ from r8.verdict.session import open_session
 if TYPE_CHECKING:
     import argparse
 
+    from r8.message import Check, Fact
+    from r8.model import Finding
+
 PROMPT, MORE = "r8> ", "..> "
 
 
@@ -50,9 +53,10 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def open_door(runs: list[str]) -> duckdb.DuckDBPyConnection:
-    """A connection with every view; over local runs also `findings`, `claims` and `verdicts`.
+    """A connection with every view; over local runs also what the judge says of them.
 
-    Raises UsageError when no run is named or found, or local and remote ones are mixed.
+    That is `findings` (a rule of a run), `checks` (a comparison of a finding), `claims` and
+    `verdicts`. Raises UsageError when no run is named or found, or local and remote ones are mixed.
     """
     remote = [path for path in runs if is_remote(path)]
     if remote:
@@ -76,7 +80,11 @@ def open_door(runs: list[str]) -> duckdb.DuckDBPyConnection:
     verdicts = judge_session(session, claims, open_session(reference) if reference else None)
     connection = session.connection
     add_views(connection)
-    _add_table(connection, "findings", [dataclasses.asdict(one) for one in session.findings])
+    names = ("run_id", "rule_id", "answer")
+    rows = [{name: getattr(one, name) for name in names} for one in session.findings]
+    _add_table(connection, "findings", rows)
+    rows = [_compared(one, check) for one in session.findings for check in one.checks]
+    _add_table(connection, "checks", rows)
     _add_table(connection, "claims", [_flat(dataclasses.asdict(one)) for one in claims])
     rows = [
         {"claim_id": one.claim.claim_id, **_flat(dataclasses.asdict(one), leave=("claim",))}
@@ -84,6 +92,30 @@ def open_door(runs: list[str]) -> duckdb.DuckDBPyConnection:
     ]
     _add_table(connection, "verdicts", rows)
     return connection
+
+
+def _compared(finding: Finding, check: Check) -> dict[str, Any]:
+    """A row of `checks`: numbers in columns of their own, words of both sides among the facts."""
+    ends = check.limit if isinstance(check.limit, tuple) else (check.limit,)
+    numbers = [_number(one) for one in (check.measured, ends[0], ends[-1])]
+    sides = {"measured": check.measured, "limit": list(ends)} if None in numbers else {}
+    return {
+        "run_id": finding.run_id,
+        "rule_id": finding.rule_id,
+        "quantity": check.quantity,
+        "measured": numbers[0],
+        "op": check.op,
+        "low": numbers[1],
+        "high": numbers[2],
+        "unit": check.unit,
+        "answer": check.answer,
+        "message": check.message,
+        "facts": json.dumps({**check.facts, **sides}, sort_keys=True),
+    }
+
+
+def _number(value: Fact) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _flat(row: dict[str, Any], leave: tuple[str, ...] = ()) -> dict[str, Any]:

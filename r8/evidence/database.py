@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from r8.model import Run
 
 # Views beyond the metrics: for analysts and for the pictures of a report.
-_BEYOND_METRICS = frozenset({"arms", "timelines", "certificate", "claims"})
+_BEYOND_METRICS = frozenset({"arms", "timelines", "claims"})
 
 
 def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:

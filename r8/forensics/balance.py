@@ -1,11 +1,17 @@
-"""C4: the bytes the engine says it hit are the bytes the device read, at every layer."""
+"""C4: the bytes that were asked for are the bytes the device read, at every layer.
+
+An engine says by its lookup lines what it hit, a worker of a job what it moved. Only bytes that
+left the device were read from it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.link import wire_balances
-from r8.forensics.rule import Check, missing
+from r8.forensics import transfer
+from r8.forensics.link import WIRE_TOLERANCE, wire_balances
+from r8.forensics.rule import Rule
+from r8.message import Check, missing, not_applicable
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
@@ -21,15 +27,16 @@ WHOLE_KINDS = frozenset({"disk", "nvme-head"})
 
 def bytes_balance(case: Case) -> list[Check]:
     """C4: engine hit = device = members' = (calibrated) wire bytes, and the process read them."""
-    hits = case.metric("engine_hit_bytes")
+    hits, device = case.metric("engine_hit_bytes"), case.metric("device_read_bytes")
+    return [engine_against_device(case, hits, device), *_layers(case, device)]
+
+
+def transfer_balance(case: Case) -> list[Check]:
+    """C4 of a job: workers' bytes = device = members; the workers' processes read them."""
+    if transfer.writes(case):
+        return [not_applicable("device_read_bytes", "c4-window-writes")]
     device = case.metric("device_read_bytes")
-    checks = [engine_against_device(case, hits, device)]
-    return checks if device is None else checks + device_checks(case, device)
-
-
-def device_checks(case: Case, device: int) -> list[Check]:
-    """The device's bytes against its members', the processes' and the wire's."""
-    return [*_members(case, device), *_process(case, device), *wire_balances(case, device)]
+    return [_moved_against_device(case, device), *_layers(case, device)]
 
 
 def engine_against_device(case: Case, hits: int | None, device: int | None) -> Check:
@@ -39,46 +46,71 @@ def engine_against_device(case: Case, hits: int | None, device: int | None) -> C
     """
     name = case.run.kv_device
     if hits is None:
-        return missing("engine hit bytes not known", "The engine log lacks lookup lines.")
+        return missing("engine_hit_bytes", "c4-hits-unknown")
     if device is None:
-        return missing(f"{name}: no read counter around the window", "The disk probe is silent.")
+        return missing("device_read_bytes", "no-read-counter", device=name)
     if hits == 0:
         return Check(
-            arithmetic=f"engine hit 0 B, {name} read {device} B",
-            held=False,
-            otherwise="The engine loaded no KV: it recomputed.",
+            quantity="engine_hit_bytes",
+            measured=hits,
+            op=">",
+            limit=0,
+            unit="bytes",
+            message="c4-nothing-hit",
+            facts={"device": name, "read_bytes": device},
         )
-    share = device / hits
-    meaning = (
-        "Fewer bytes than hits left the device: a cache served the rest."
-        if share < 1
-        else "The device read more than the hits: something else reads it."
-    )
     return Check(
-        arithmetic=f"{name} read {device} B / engine hit {hits} B = {share:.4f} "
-        f"within 1 +- {BALANCE_TOLERANCE}",
-        held=abs(share - 1) <= BALANCE_TOLERANCE,
-        otherwise=meaning,
+        quantity="device_read_bytes / engine_hit_bytes",
+        measured=device / hits,
+        op="within",
+        limit=(1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE),
+        unit="ratio",
+        message="c4-device-against-hits",
+        facts={"device": name, "read_bytes": device, "hit_bytes": hits},
     )
+
+
+def _moved_against_device(case: Case, device: int | None) -> Check:
+    name, moved = case.run.kv_device, transfer.moved_bytes(case, "measure")
+    if not moved:
+        return missing("moved_bytes", "c4-moved-unknown")
+    if device is None:
+        return missing("device_read_bytes", "no-read-counter", device=name)
+    return Check(
+        quantity="device_read_bytes / moved_bytes",
+        measured=device / moved,
+        op="within",
+        limit=(1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE),
+        unit="ratio",
+        message="c4-device-against-moved",
+        facts={"device": name, "read_bytes": device, "moved_bytes": moved},
+    )
+
+
+def _layers(case: Case, device: int | None) -> list[Check]:
+    """The device's bytes against its members', the processes' and the wire's."""
+    if device is None:
+        return []
+    return [*_members(case, device), *_process(case, device), *wire_balances(case, device)]
 
 
 def _members(case: Case, device: int) -> list[Check]:
-    run = case.run
-    members = case.members(run.kv_device)
+    name = case.run.kv_device
+    members = case.members(name)
     if not members:
         return []
-    total = case.members_read_bytes(run.kv_device, "measure")
+    total = case.members_read_bytes(name, "measure")
     if total is None:
-        return [
-            missing(f"members {','.join(members)}: no read counter", "A member was not sampled.")
-        ]
+        return [missing("members_read_bytes", "c4-members-unknown", members=", ".join(members))]
     return [
         Check(
-            arithmetic=f"members read {total} B against {device} B of {run.kv_device} "
-            f"within {BALANCE_TOLERANCE:.0%}",
-            held=abs(total - device) <= BALANCE_TOLERANCE * device,
-            otherwise="Members and stack disagree: a member serves something else, or a path "
-            "was counted twice.",
+            quantity="members_read_bytes",
+            measured=total,
+            op="within",
+            limit=((1 - BALANCE_TOLERANCE) * device, (1 + BALANCE_TOLERANCE) * device),
+            unit="bytes",
+            message="c4-members",
+            facts={"device": name, "read_bytes": device},
         )
     ]
 
@@ -86,31 +118,43 @@ def _members(case: Case, device: int) -> list[Check]:
 def _process(case: Case, device: int) -> list[Check]:
     process = case.metric("process_read_bytes")
     if process is None:
-        return [missing("process read_bytes not known", "The process probe is silent.")]
-    floor = round((1 - BALANCE_TOLERANCE) * device)
+        return [missing("process_read_bytes", "c4-process-unknown")]
     lower = Check(
-        arithmetic=f"process read {process} B >= {floor} B ({1 - BALANCE_TOLERANCE} of device)",
-        held=process >= floor,
-        otherwise="Another process read the device: these bytes are not the engine's.",
+        quantity="process_read_bytes",
+        measured=process,
+        op=">=",
+        limit=round((1 - BALANCE_TOLERANCE) * device),
+        unit="bytes",
+        message="c4-process",
+        facts={"floor_share": 1 - BALANCE_TOLERANCE},
     )
     return [lower, _excess(case, process - device, device)]
 
 
 def _excess(case: Case, excess: int, device: int) -> Check:
+    """What the process read beside KV: little, or else matched by reads of other devices."""
     allowed = max(round(BALANCE_TOLERANCE * device), PROCESS_EXCESS_BYTES)
-    line = f"process excess {excess} B <= {allowed} B"
     if excess <= allowed:
-        return Check(arithmetic=line, held=True, otherwise="")
+        return Check(
+            quantity="process_excess_bytes",
+            measured=excess,
+            op="<=",
+            limit=allowed,
+            unit="bytes",
+            message="c4-process-excess",
+        )
+    facts = {"excess_bytes": excess, "allowed_bytes": allowed}
     elsewhere = _reads_elsewhere(case, device)
     if elsewhere is None:
-        return missing(
-            f"{line} fails, reads on other devices not known",
-            "The engine read more than KV and no other device was sampled.",
-        )
+        return missing("other_devices_read_bytes", "c4-elsewhere-unknown", **facts)
     return Check(
-        arithmetic=f"{line} fails, other devices read {elsewhere} B >= {excess - allowed} B",
-        held=elsewhere >= excess - allowed,
-        otherwise="The engine's surplus reads came from no device that was watched.",
+        quantity="other_devices_read_bytes",
+        measured=elsewhere,
+        op=">=",
+        limit=excess - allowed,
+        unit="bytes",
+        message="c4-elsewhere",
+        facts=facts,
     )
 
 
@@ -132,3 +176,18 @@ def _reads_elsewhere(case: Case, device: int) -> int | None:
     # A loop device's backing file lies on another device: its bytes explain nothing there.
     backing = device if case.text(run.kv_device, "kind") == "loop" else 0
     return max(0, sum(known) - backing)
+
+
+C4 = Rule(
+    rule_id="C4",
+    checks=bytes_balance,
+    transfer_checks=transfer_balance,
+    thresholds={
+        "tolerance_share": BALANCE_TOLERANCE,
+        "floor_share": 1 - BALANCE_TOLERANCE,
+        "excess_bytes": PROCESS_EXCESS_BYTES,
+        "wire_share": WIRE_TOLERANCE,
+    },
+    of_device=True,
+    of_kv=True,
+)

@@ -67,6 +67,12 @@ class Case:
         found = self.events(name)
         return found[-1] if found else None
 
+    def server_config(self, instance: str) -> dict[str, Any] | None:
+        """What was last read back from an instance's running server."""
+        events = [one.detail for one in self.events("server_config")]
+        found = [detail for detail in events if detail.get("instance") == instance]
+        return found[-1] if found else None
+
     def window(self, phase: str) -> Window | None:
         """From `<phase>_begin` to `<phase>_end`; `None` unless both are there in this order."""
         begin, end = self.event(f"{phase}_begin"), self.event(f"{phase}_end")

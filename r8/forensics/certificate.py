@@ -10,7 +10,7 @@ from r8.forensics import network
 from r8.forensics.case import Case
 from r8.forensics.rule import apply
 from r8.forensics.rules import RULES
-from r8.message import Answer
+from r8.message import Answer, missing
 from r8.model import Finding
 
 if TYPE_CHECKING:
@@ -58,29 +58,26 @@ def _with_reason(rule: Rule, finding: Finding, case: Case, run: Run) -> Finding:
     """Why a rule about a block device cannot be known on a rung that has none."""
     if run.kv_device or not rule.of_device or finding.answer is not Answer.UNKNOWN:
         return finding
-    why = f"On rung {run.rung} the KV lies on no block device, so no bytes of one are counted."
-    return replace(finding, detail=f"{why} {network.words(case, rule.rule_id)}{finding.detail}")
+    why = missing("kv_device", "no-block-device", rung=run.rung)
+    return replace(finding, checks=(why, *network.mounted(case, rule.rule_id), *finding.checks))
 
 
 def objections(
-    runs: Sequence[Run],
-    findings: Iterable[Finding],
-    needed: Iterable[str],
-    neighbours: Sequence[Run],
+    runs: Sequence[Run], findings: Iterable[Finding], neighbours: Sequence[Run]
 ) -> list[Finding]:
-    """Findings that forbid judging these runs by the needed rules.
+    """Findings that forbid judging these runs: a claim needs every rule that applies to its runs.
 
     A rule must hold in every run it applies to. A rule of the block (a negative control) must hold
-    in one run of the block, `neighbours` included, and be refuted in none. A needed rule that
-    nobody applied to a run is unknown, which objects as well.
+    in one run of the block, `neighbours` included, and be refuted in none. A rule that nobody
+    applied to a run is unknown, which objects as well.
     """
     by_rule = {(finding.rule_id, finding.run_id): finding for finding in findings}
     found: list[Finding] = []
-    for rule_id in needed:
-        if rule_id in OF_BLOCK:
-            found += _block_objections(rule_id, runs, by_rule, neighbours)
+    for rule in RULES:
+        if rule.of_block:
+            found += _block_objections(rule.rule_id, runs, by_rule, neighbours)
             continue
-        answers = [_finding(rule_id, run, by_rule) for run in runs]
+        answers = [_finding(rule.rule_id, run, by_rule) for run in runs]
         found += [finding for finding in answers if finding.answer not in PASSING]
     return found
 
@@ -106,10 +103,5 @@ def _finding(rule_id: str, run: Run, by_rule: dict[tuple[str, str], Finding]) ->
     known = by_rule.get((rule_id, run.run_id))
     if known is not None:
         return known
-    return Finding(
-        rule_id=rule_id,
-        run_id=run.run_id,
-        answer=Answer.UNKNOWN,
-        arithmetic="not applied",
-        detail="The claim needs a rule that this R8 does not have.",
-    )
+    never = missing(rule_id, "rule-not-applied", rule=rule_id)
+    return Finding(rule_id=rule_id, run_id=run.run_id, checks=(never,))

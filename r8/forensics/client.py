@@ -1,11 +1,12 @@
-"""C10: the load client was not the bottleneck and did not colour what it timed."""
+"""C10: what offered the load was not the bottleneck and did not colour what it timed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing
-from r8.units import ms_from_ns
+from r8.forensics import transfer
+from r8.forensics.rule import Rule
+from r8.message import Check, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
 SEND_LAG_SHARE_MAX = 0.05
 # What the client adds to a TTFT at its median may cost a fifth of that tolerance, no more.
 TTFT_ERROR_SHARE_MAX = 0.01
+# Workers let go at one instant must begin within the tolerance of a claim, seen against the time.
+BARRIER_LAG_SHARE_MAX = 0.05
+# A load that was alone for more than half of its time is no concurrent one.
+OVERLAP_SHARE_MIN = 0.5
 
 
 def client_kept_up(case: Case) -> list[Check]:
     """C10: send lag in the measurement, and the client's own error against a null server."""
     median_ns = case.metric("ttft", "p50")
     if median_ns is None:
-        return [missing("no TTFT to compare with", "The measured phase has no finite TTFT p50.")]
+        return [missing("ttft_p50_ns", "c10-no-ttft")]
     return [_send_lag(case, median_ns), *_calibration(case, median_ns)]
 
 
@@ -31,16 +36,15 @@ def _send_lag(case: Case, median_ns: int) -> Check:
     )
     total, known, lag_ns = rows[0]
     if known < total:
-        return missing(
-            f"send lag known for {known} of {total} requests",
-            "A request has no scheduled or no sent instant.",
-        )
-    limit_ns = SEND_LAG_SHARE_MAX * median_ns
+        return missing("send_lag_ns", "c10-lag-unknown", known=known, requests=total)
     return Check(
-        arithmetic=f"largest send lag {ms_from_ns(lag_ns):.3f} ms <= {ms_from_ns(limit_ns):.3f} ms "
-        f"({SEND_LAG_SHARE_MAX:.0%} of the TTFT p50)",
-        held=lag_ns <= limit_ns,
-        otherwise="The client could not send its burst in time: the offered load was lower.",
+        quantity="send_lag_ns",
+        measured=lag_ns,
+        op="<=",
+        limit=SEND_LAG_SHARE_MAX * median_ns,
+        unit="ns",
+        message="c10-send-lag",
+        facts={"most_share": SEND_LAG_SHARE_MAX},
     )
 
 
@@ -50,31 +54,98 @@ def _calibration(case: Case, median_ns: int) -> list[Check]:
         "WHERE run_id = $run AND name = 'client' ORDER BY mono_ns DESC LIMIT 1"
     )
     if not rows:
-        return [missing("no null-server calibration of the client", "Run `load_client calibrate`.")]
+        return [missing("client_calibration", "c10-not-calibrated")]
     n, lag_ns, error_ns, worst_ns = rows[0]
+    streams = Check(
+        quantity="calibrated_requests",
+        measured=n,
+        op=">=",
+        limit=case.run.concurrency,
+        unit="requests",
+        message="c10-calibrated-requests",
+    )
     return [
-        _enough_streams(n, case.run.concurrency),
-        _within("calibrated send lag p99", lag_ns, SEND_LAG_SHARE_MAX, median_ns),
-        _within("calibrated TTFT error p50", error_ns, TTFT_ERROR_SHARE_MAX, median_ns),
-        _within("calibrated TTFT error max", worst_ns, SEND_LAG_SHARE_MAX, median_ns),
+        streams,
+        _own_error("calibrated_send_lag_p99_ns", lag_ns, SEND_LAG_SHARE_MAX, median_ns),
+        _own_error("calibrated_ttft_error_p50_ns", error_ns, TTFT_ERROR_SHARE_MAX, median_ns),
+        _own_error("calibrated_ttft_error_max_ns", worst_ns, SEND_LAG_SHARE_MAX, median_ns),
     ]
 
 
-def _enough_streams(n: int | None, concurrency: int) -> Check:
-    return Check(
-        arithmetic=f"calibrated with {n} requests >= concurrency {concurrency}",
-        held=None if n is None else n >= concurrency,
-        otherwise="The client was calibrated at a smaller load than it offered.",
-    )
-
-
-def _within(name: str, size_ns: int | None, share: float, median_ns: int) -> Check:
-    if size_ns is None:
-        return missing(f"{name} not known", "The calibration row lacks it.")
+def _own_error(quantity: str, size_ns: int | None, share: float, median_ns: int) -> Check:
     limit_ns = share * median_ns
     return Check(
-        arithmetic=f"{name} {ms_from_ns(size_ns):.3f} ms <= {ms_from_ns(limit_ns):.3f} ms "
-        f"({share:.0%} of the TTFT p50)",
-        held=abs(size_ns) <= limit_ns,
-        otherwise="The client's own error is too large beside what it timed.",
+        quantity=quantity,
+        measured=size_ns,
+        op="within",
+        limit=(-limit_ns, limit_ns),
+        unit="ns",
+        message="c10-own-error",
+        facts={"quantity": quantity, "most_share": share},
     )
+
+
+def released_together(case: Case) -> list[Check]:
+    """C10 of a job: no worker began later than its instant, seen against what is timed."""
+    rows = [row for row in transfer.rows(case) if row["outcome"] == "ok"]
+    if not rows:
+        return [missing("barrier_lag_ns", "c10-no-worker")]
+    unknown = sum(row["started_ns"] is None or row["scheduled_ns"] is None for row in rows)
+    if unknown:
+        return [missing("barrier_lag_ns", "c10-instants-unknown", workers=unknown)]
+    lags_ns = [row["started_ns"] - row["scheduled_ns"] for row in rows]
+    shortest_ns = min(row["end_ns"] - row["begin_ns"] for row in rows)
+    return [
+        Check(
+            quantity="barrier_lag_ns",
+            measured=max(lags_ns),
+            op="<=",
+            limit=BARRIER_LAG_SHARE_MAX * shortest_ns,
+            unit="ns",
+            message="c10-barrier-lag",
+            facts={"most_share": BARRIER_LAG_SHARE_MAX},
+        ),
+        Check(
+            quantity="workers_early",
+            measured=sum(lag_ns < 0 for lag_ns in lags_ns),
+            op="==",
+            limit=0,
+            unit="workers",
+            message="c10-early",
+            facts={"workers": len(rows)},
+        ),
+        *_loads_overlap(case, rows),
+    ]
+
+
+def _loads_overlap(case: Case, rows: list[transfer.Row]) -> list[Check]:
+    """Engines let go at one instant loaded at the same time."""
+    work = case.run.work
+    if work is None or work.tool != transfer.ENGINE or work.job != "load" or len(rows) == 1:
+        return []
+    shared_ns = min(row["end_ns"] for row in rows) - max(row["begin_ns"] for row in rows)
+    longest_ns = max(row["end_ns"] - row["begin_ns"] for row in rows)
+    return [
+        Check(
+            quantity="loads_overlap_ns",
+            measured=shared_ns,
+            op=">=",
+            limit=OVERLAP_SHARE_MIN * longest_ns,
+            unit="ns",
+            message="c10-overlap",
+            facts={"engines": len(rows), "least_share": OVERLAP_SHARE_MIN},
+        )
+    ]
+
+
+C10 = Rule(
+    rule_id="C10",
+    checks=client_kept_up,
+    transfer_checks=released_together,
+    thresholds={
+        "lag_share": SEND_LAG_SHARE_MAX,
+        "error_share": TTFT_ERROR_SHARE_MAX,
+        "barrier_share": BARRIER_LAG_SHARE_MAX,
+        "overlap_share": OVERLAP_SHARE_MIN,
+    },
+)

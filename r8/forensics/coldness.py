@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing
-from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR, s_from_ns
+from r8.forensics import transfer
+from r8.forensics.rule import Rule
+from r8.message import Check, Fact, missing
+from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,55 +37,59 @@ def populate_durable(case: Case) -> list[Check]:
     """C2: expected files and bytes are there, and the device stopped writing before the drop."""
     durable = case.event("durable")
     if durable is None:
-        return [missing("no `durable` event", "Nobody checked that the populate was written out.")]
+        return [missing("durable", "c2-not-durable")]
     return [
-        _as_expected(durable.detail, "files", "files"),
-        _as_expected(durable.detail, "bytes", "B"),
+        _as_expected(durable.detail, "files", "c2-files-written"),
+        _as_expected(durable.detail, "bytes", "c2-bytes-written"),
         _covers_the_cell(case, durable.detail.get("bytes")),
         _writes_quiet(case, durable.mono_ns, durable.detail.get("quiet_ns")),
     ]
 
 
-def _as_expected(detail: dict[str, object], key: str, unit: str) -> Check:
+def _as_expected(detail: dict[str, object], key: str, message: str) -> Check:
     found, expected = detail.get(key), detail.get(f"expected_{key}")
+    quantity = f"pool_{key}"
     if not isinstance(found, int) or not isinstance(expected, int):
-        return missing(f"{key} {found} of {expected}", f"The durable event lacks {key}.")
+        return missing(quantity, "c2-pool-unknown", key=key)
+    if not found:
+        return Check(
+            quantity=quantity, measured=found, op=">", limit=0, unit=key, message="c2-pool-empty"
+        )
     return Check(
-        arithmetic=f"{found} {unit} written = {expected} {unit} expected",
-        held=found == expected and found > 0,
-        otherwise="The pool on disk is not what the sessions should have left; "
-        "see the Stored lines of the engine log.",
+        quantity=quantity, measured=found, op="==", limit=expected, unit=key, message=message
     )
 
 
 def _covers_the_cell(case: Case, found: object) -> Check:
-    need = case.run.expectation.hit_bytes
     if not isinstance(found, int):
-        return missing("size of the pool not known", "The durable event lacks bytes.")
+        return missing("pool_bytes", "c2-pool-unknown", key="bytes")
     return Check(
-        arithmetic=f"pool {found} B >= {need} B of the measured sessions",
-        held=found >= need,
-        otherwise="The measured sessions cannot all be on disk.",
+        quantity="pool_bytes",
+        measured=found,
+        op=">=",
+        limit=case.run.expectation.hit_bytes,
+        unit="bytes",
+        message="c2-covers-the-cell",
     )
 
 
 def _writes_quiet(case: Case, durable_ns: int, quiet_ns: object) -> Check:
+    quantity, device = "written_before_drop_bytes", case.run.kv_device
     drop = case.event("drop_begin")
     if drop is None or not isinstance(quiet_ns, int) or quiet_ns <= 0:
-        return missing("no quiet interval before a drop", "Events drop_begin or quiet_ns missing.")
-    device, begin_ns = case.run.kv_device, durable_ns - quiet_ns
-    rows = case.rows(_WRITTEN, device=device, begin_ns=begin_ns, end_ns=drop.mono_ns)
+        return missing(quantity, "c2-no-quiet-interval")
+    rows = case.rows(_WRITTEN, device=device, begin_ns=durable_ns - quiet_ns, end_ns=drop.mono_ns)
     first_ns, last_ns, first, last = rows[0]
     if first_ns is None or last_ns - first_ns < QUIET_SHARE_MIN * quiet_ns:
-        line = f"{device}: write counter not sampled for {s_from_ns(quiet_ns):.1f} s before drop"
-        return missing(line, "The disk probe is silent there.")
-    written = (last - first) * BYTES_PER_SECTOR
+        return missing(quantity, "c2-writes-not-sampled", device=device, quiet_ns=quiet_ns)
     return Check(
-        arithmetic=f"{device} wrote {written} B <= {QUIET_WRITE_BYTES_MAX} B in the last "
-        f"{s_from_ns(last_ns - first_ns):.1f} s before the drop",
-        held=0 <= written <= QUIET_WRITE_BYTES_MAX,
-        otherwise="The populate was still being written when the cache was dropped: "
-        "dirty pages survive a drop.",
+        quantity=quantity,
+        measured=(last - first) * BYTES_PER_SECTOR,
+        op="within",
+        limit=(0, QUIET_WRITE_BYTES_MAX),
+        unit="bytes",
+        message="c2-writes-quiet",
+        facts={"device": device, "span_ns": last_ns - first_ns},
     )
 
 
@@ -91,30 +97,25 @@ def dropped_and_cold(case: Case) -> list[Check]:
     """C3: the drop ran and returned 0, and afterwards no KV file is in the page cache."""
     drop = case.event("drop_end")
     if drop is None:
-        checks = [missing("no drop", "The page cache was never dropped: the reads may be warm.")]
-        return [*checks, *_residency(case, "after_drop", 0)]
+        return [missing("drop_rc", "c3-no-drop"), *_residency(case, 0)]
     code = drop.detail.get("rc")
     ran = Check(
-        arithmetic=f"drop returned {code}",
-        held=code == 0 if isinstance(code, int) else None,
-        otherwise=f"The drop failed: {drop.detail.get('error') or drop.detail.get('command')}.",
+        quantity="drop_rc",
+        measured=code if isinstance(code, int) else None,
+        op="==",
+        limit=0,
+        message="c3-drop",
+        facts={"error": str(drop.detail.get("error") or drop.detail.get("command"))},
     )
-    return [ran, *_residency(case, "after_drop", drop.mono_ns)]
+    return [ran, *_residency(case, drop.mono_ns)]
 
 
-def _cold_phase(case: Case) -> str:
-    """The phase that reads cold: what was written is read back after it was measured."""
-    work = case.run.work
-    return "readback" if work is not None and work.moves == "write" else "measure"
-
-
-def _residency(case: Case, moment: str, since_ns: int) -> list[Check]:
-    measure = case.event(f"{_cold_phase(case)}_begin")
-    rows = files_at(case, moment, since_ns, measure.mono_ns if measure else since_ns)
+def _residency(case: Case, since_ns: int) -> list[Check]:
+    # What was written is read back after it was measured: that is the phase that reads cold.
+    measure = case.event("readback_begin" if transfer.writes(case) else "measure_begin")
+    rows = files_at(case, "after_drop", since_ns, measure.mono_ns if measure else since_ns)
     if not rows:
-        return [
-            missing("residency between drop and measurement not known", "No residency rows there.")
-        ]
+        return [missing("resident_files", "c3-residency-not-read")]
     return [_file_count(case, len(rows)), _self_test(rows), resident(rows)]
 
 
@@ -134,19 +135,26 @@ def _file_count(case: Case, count: int) -> Check:
     durable = case.event("durable")
     expected = durable.detail.get("expected_files") if durable else None
     return Check(
-        arithmetic=f"{count} files looked at = {expected} expected",
-        held=count == expected if isinstance(expected, int) else None,
-        otherwise="Not every KV file was looked at.",
+        quantity="files_looked_at",
+        measured=count,
+        op="==",
+        limit=expected if isinstance(expected, int) else None,
+        unit="files",
+        message="c3-files-looked-at",
     )
 
 
 def _self_test(rows: Sequence[FileRow]) -> Check:
+    """A method that fails its own test has measured nothing."""
     passed = sum(row[3] for row in rows)
     return Check(
-        arithmetic=f"self-test of the method true for {passed} of {len(rows)}",
-        held=True if passed == len(rows) else None,
-        otherwise="The method did not see an evicted file as evicted: "
-        "residency must be read by the files' owner or root.",
+        quantity="files_self_tested",
+        measured=passed if passed == len(rows) else None,
+        op="==",
+        limit=len(rows),
+        unit="files",
+        message="c3-self-test",
+        facts={"passed": passed},
     )
 
 
@@ -159,22 +167,40 @@ def _without_model(path: str) -> str:
 def resident(rows: Sequence[FileRow]) -> Check:
     """C3's number: no file more than a little resident. The warm control must fail it."""
     known = [(path, size, res) for path, size, res, _, _ in rows if size and res is not None]
-    warm = [(path, res / size) for path, size, res in known if res > RESIDENT_SHARE_MAX * size]
-    cached = sum(res for _, _, res in known)
-    total = sum(size for _, size, _ in known)
-    worst = max(warm, key=lambda item: item[1], default=None)
-    reason = next((row[4] for row in rows if row[4]), "size or residency is absent")
-    line = (
-        f"{len(warm)} of {len(known)} files above {RESIDENT_SHARE_MAX:.0%} resident, "
-        f"{cached} of {total} B in the page cache"
-    )
-    if worst:
-        line += f", most {_without_model(worst[0])} at {worst[1]:.0%}"
-    if len(known) < len(rows):
-        line += f", {len(rows) - len(known)} files not known ({reason})"
-    held = False if warm else (True if len(known) == len(rows) else None)
+    warm = sum(res > RESIDENT_SHARE_MAX * size for _, size, res in known)
+    lost = len(rows) - len(known)
+    worst = max(known, key=lambda one: one[2] / one[1], default=None)
+    facts: dict[str, Fact] = {
+        "known": len(known),
+        "most_share": RESIDENT_SHARE_MAX,
+        "cached_bytes": sum(res for *_, res in known),
+        "size_bytes": sum(size for _, size, _ in known),
+        "worst": _without_model(worst[0]) if worst else "",
+        "worst_share": worst[2] / worst[1] if worst else None,
+        "lost": lost,
+        "reason": next((row[4] for row in rows if row[4]), ""),
+    }
     return Check(
-        arithmetic=line,
-        held=held,
-        otherwise="KV files are still in the page cache: the drop did not reach this file system.",
+        quantity="resident_files",
+        measured=warm if warm or not lost else None,
+        op="==",
+        limit=0,
+        unit="files",
+        message="c3-resident" if warm or not lost else "c3-residency-unknown",
+        facts=facts,
     )
+
+
+C2 = Rule(
+    rule_id="C2",
+    checks=populate_durable,
+    thresholds={"written_bytes": QUIET_WRITE_BYTES_MAX, "sampled_share": QUIET_SHARE_MIN},
+    of_device=True,
+    of_kv=True,
+)
+C3 = Rule(
+    rule_id="C3",
+    checks=dropped_and_cold,
+    thresholds={"most_share": RESIDENT_SHARE_MAX},
+    of_kv=True,
+)

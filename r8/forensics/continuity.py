@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing
-from r8.units import NS_PER_S, s_from_ns
+from r8.forensics.rule import Rule
+from r8.message import Check, missing
+from r8.units import NS_PER_S
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case, Window
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 SAMPLE_GAP_NS_MAX = 2 * NS_PER_S
 # A gauge: it falls whenever a request completes.
 GAUGES = ("in_flight",)
+ARROW = " -> "
 
 # Readings from the last at or before the window to the first at or after it.
 _STEPS = """
@@ -48,7 +50,7 @@ def nothing_regressed(case: Case) -> list[Check]:
     """C8: counters only grow, samples have no hole, identity and states stay, the engine lives."""
     window = case.window("measure")
     if window is None:
-        return [missing("no measure window", "measure_begin or measure_end is missing.")]
+        return [missing("measure_window", "no-measure-window")]
     run = case.run
     devices = [run.kv_device, *case.members(run.kv_device), *run.other_kv_devices]
     return [
@@ -60,7 +62,6 @@ def nothing_regressed(case: Case) -> list[Check]:
 
 
 def _counters(case: Case, devices: list[str], window: Window) -> list[Check]:
-    bounds = {"begin_ns": window.begin_ns, "end_ns": window.end_ns}
     rows = case.rows(
         f"SELECT count(*), count(DISTINCT device), "  # noqa: S608  # constant text, bound values
         "count(*) FILTER (value < value_before), "
@@ -68,29 +69,36 @@ def _counters(case: Case, devices: list[str], window: Window) -> list[Check]:
         f"FROM ({_STEPS})",
         devices=devices,
         gauges=list(GAUGES),
-        **bounds,
+        begin_ns=window.begin_ns,
+        end_ns=window.end_ns,
     )
     steps, seen, regressed, epochs, gap_ns = rows[0]
     if seen < len(devices):
-        return [
-            missing(
-                f"{seen} of {len(devices)} KV devices sampled in the window",
-                "The disk probe did not watch every KV device.",
-            )
-        ]
+        return [missing("devices_sampled", "c8-not-sampled", seen=seen, devices=len(devices))]
     return [
         Check(
-            arithmetic=f"{regressed} of {steps} counter steps went backwards, "
-            f"{epochs} began a new epoch",
-            held=regressed == 0 and epochs == 0,
-            otherwise="A device was replaced or its counters restarted: byte counts over the "
-            "window mean nothing.",
+            quantity="counter_steps_backwards",
+            measured=regressed,
+            op="==",
+            limit=0,
+            message="c8-backwards",
+            facts={"steps": steps},
         ),
         Check(
-            arithmetic=f"longest gap between samples {s_from_ns(gap_ns):.2f} s <= "
-            f"{s_from_ns(SAMPLE_GAP_NS_MAX):.0f} s",
-            held=gap_ns <= SAMPLE_GAP_NS_MAX,
-            otherwise="The probe was stopped inside the window; a regression could hide there.",
+            quantity="counter_epochs_begun",
+            measured=epochs,
+            op="==",
+            limit=0,
+            message="c8-epochs",
+            facts={"steps": steps},
+        ),
+        Check(
+            quantity="longest_gap_ns",
+            measured=gap_ns,
+            op="<=",
+            limit=SAMPLE_GAP_NS_MAX,
+            unit="ns",
+            message="c8-gap",
         ),
     ]
 
@@ -106,21 +114,23 @@ def _identity(case: Case, device: str, window: Window) -> Check:
     before = any(row[2] <= window.begin_ns for row in readings)
     after = any(row[2] >= window.end_ns for row in readings)
     if not (before and after):
-        return missing(
-            f"{device}: topology not read on both sides of the window",
-            "Nobody looked whether the device is still the same one.",
-        )
+        return missing("identity_changes", "c8-topology-not-read", device=device)
     # In the order of the readings, so that an arrow points from what was to what became of it.
     words: dict[str, dict[str | None, None]] = {}
     for counter, word, _ in readings:
         words.setdefault(counter, {})[word] = None
     changed = {name: list(map(str, found)) for name, found in words.items() if len(found) > 1}
-    shown = ", ".join(f"{name} {' -> '.join(found)}" for name, found in changed.items())
-    diskseq = next(iter(words.get("diskseq", {None})))
     return Check(
-        arithmetic=f"{device}: {shown or f'diskseq {diskseq}, state and members unchanged'}",
-        held=not changed,
-        otherwise=f"{device} was replaced or changed state.",
+        quantity="identity_changes",
+        measured=len(changed),
+        op="==",
+        limit=0,
+        message="c8-changed" if changed else "c8-unchanged",
+        facts={
+            "device": device,
+            "diskseq": next(iter(words.get("diskseq", {None}))),
+            "changes": ", ".join(f"{name} {ARROW.join(found)}" for name, found in changed.items()),
+        },
     )
 
 
@@ -136,12 +146,8 @@ def _states(case: Case, window: Window) -> list[Check]:
     if not rows:
         if not transports:
             return []  # neither NVMe nor a link: the device's own state is looked at above
-        return [
-            missing(
-                f"no controller state around the window ({', '.join(sorted(transports))})",
-                "The NVMe probe is silent, and a link that fails does not show in disk counters.",
-            )
-        ]
+        found = ", ".join(sorted(transports))
+        return [missing("state_faults", "c8-no-controller-state", transports=found)]
     return [_state(*row) for row in rows if _concerns(row[0], row[1], layers, transports)]
 
 
@@ -154,18 +160,26 @@ def _concerns(probe: str, device: str, layers: tuple[str, ...], found: frozenset
 def _state(
     probe: str, device: str, counter: str, n: int, lost: int, epochs: int, words: list[str]
 ) -> Check:
+    """Faults of one state: bad words, readings without one, other epochs, and a move."""
     good = GOOD_STATES.get(counter)
-    wrong = [word for word in words if good is not None and word.lower() not in good]
-    shown = " -> ".join(words) or "not read"
+    wrong = sum(good is not None and word.lower() not in good for word in words)
+    # An array's state moves between its good words as it is written to; others must not move.
+    moved = len(words) != 1 and not (counter == "array_state" and words)
     return Check(
-        arithmetic=f"{probe} {device}: {counter} {shown} in {n} readings, {lost} without a value, "
-        f"{epochs} epochs",
-        # An array's state moves between its good words as it is written to; others must not move.
-        held=not wrong
-        and lost == 0
-        and epochs == 1
-        and (len(words) == 1 or (counter == "array_state" and bool(words))),
-        otherwise=f"{device} was not up, or not the same, all through the window.",
+        quantity="state_faults",
+        measured=wrong + lost + (epochs - 1) + moved,
+        op="==",
+        limit=0,
+        message="c8-state",
+        facts={
+            "probe": probe,
+            "device": device,
+            "counter": counter,
+            "words": ARROW.join(words),
+            "samples": n,
+            "lost": lost,
+            "epochs": epochs,
+        },
     )
 
 
@@ -181,9 +195,20 @@ def _engine_lives(case: Case, instance: str, window: Window) -> Check:
     )
     seen, lived = rows[0]
     if not seen:
-        return missing(f"{instance}: no process sampled", "The process probe is silent.")
+        return missing("processes_through_window", "c8-no-process", instance=instance)
     return Check(
-        arithmetic=f"{instance}: {lived} of {seen} processes lived through the window",
-        held=lived > 0,
-        otherwise="The engine was restarted inside the window.",
+        quantity="processes_through_window",
+        measured=lived,
+        op=">",
+        limit=0,
+        message="c8-process",
+        facts={"instance": instance, "processes": seen},
     )
+
+
+C8 = Rule(
+    rule_id="C8",
+    checks=nothing_regressed,
+    thresholds={"gap_ns": SAMPLE_GAP_NS_MAX},
+    of_device=True,
+)

@@ -2,7 +2,7 @@
 
 Both run once a block, after its cells, on sessions that no cell measures. A control that behaves
 speaks for its block; one that misbehaves speaks against it; one whose premise was not met (the
-files known to be warm were not) shows nothing and is unknown.
+files known to be warm were not) shows nothing: its checks measured nothing, and it is unknown.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from r8.forensics import transfer
 from r8.forensics.balance import BALANCE_TOLERANCE, engine_against_device
 from r8.forensics.case import Window
-from r8.forensics.coldness import files_at, resident
-from r8.forensics.rule import Check, missing
+from r8.forensics.coldness import RESIDENT_SHARE_MAX, files_at, resident
+from r8.forensics.rule import Rule
+from r8.message import Check, Fact, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 # prompt, as runs before the controls had names have it.
 WARM_READ = "warm_read"
 RANDOM_PROMPT = "random_prompt"
-NOT_HERE = "The block's controls are in the run of its last cell that reads KV."
+# Below this share of what was hit or loaded, the device did not give it.
+FLOOR_SHARE = 1 - BALANCE_TOLERANCE
 
 _PHASES = """
 SELECT occurrence, begin_ns, end_ns,
@@ -51,32 +54,6 @@ class Control:
     end_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmRead:
-    """What the warm read came to, in bytes."""
-
-    hits: int
-    cached: int | None  # of the pool, just before; None: not known of every file
-    device: int | None
-
-    @property
-    def looks_cold(self) -> bool | None:
-        """The device gave as many bytes as were hit."""
-        return None if self.device is None else self.device >= (1 - BALANCE_TOLERANCE) * self.hits
-
-    @property
-    def was_warm(self) -> bool | None:
-        """As many bytes as were hit lay in the page cache."""
-        return None if self.cached is None else self.cached >= (1 - BALANCE_TOLERANCE) * self.hits
-
-    @property
-    def adds_up(self) -> bool | None:
-        """What memory was too short to keep came from the device: together they gave every byte."""
-        if self.cached is None or self.device is None:
-            return None
-        return self.cached + self.device >= (1 - BALANCE_TOLERANCE) * self.hits
-
-
 def find_control(case: Case, name: str) -> Control | None:
     """The last control of that name."""
     found = None
@@ -90,19 +67,14 @@ def warm_read_is_refused(case: Case) -> list[Check]:
     """N1: a read known to come from the page cache fails C3 and C4, by their numbers."""
     control = find_control(case, WARM_READ)
     if control is None:
-        return [missing("no warm read in this run", NOT_HERE)]
+        return [missing("warm_read", "n1-no-warm-read")]
     if _reads_past_the_page_cache(case):
-        return [
-            missing(
-                "this arm reads with O_DIRECT, past the page cache",
-                "Its warm reads do reach the device; another arm of the block is the control.",
-            )
-        ]
+        return [missing("warm_read", "n1-past-the-page-cache")]
     requests = _requests(case, control)
     expectation = case.run.expectation
     hits = sum(row[2] for row in requests) * expectation.chunk_bytes // expectation.chunk_tokens
     if not hits:
-        return [missing("the warm read hit nothing", "A control that loads no KV shows nothing.")]
+        return [missing("warm_read_hit_bytes", "n1-nothing-hit")]
     return [
         _own_sessions(requests),
         _drop_ran(case, control),
@@ -126,9 +98,13 @@ def _requests(case: Case, control: Control) -> list[tuple[Any, ...]]:
 def _own_sessions(requests: list[tuple[Any, ...]]) -> Check:
     shared = sum(bool(row[3]) for row in requests)
     return Check(
-        arithmetic=f"N = {len(requests)}, of sessions a cell uses {shared} = 0",
-        held=None if shared else True,
-        otherwise="A control on a cell's own sessions shows what that cell left behind.",
+        quantity="control_sessions_of_cells",
+        measured=None if shared else shared,
+        op="==",
+        limit=0,
+        unit="sessions",
+        message="n-own-sessions",
+        facts={"requests": len(requests), "shared": shared},
     )
 
 
@@ -137,9 +113,12 @@ def _drop_ran(case: Case, control: Control) -> Check:
     ends = [one for one in case.events("control_drop_end") if one.mono_ns <= control.begin_ns]
     code = ends[-1].detail.get("rc") if ends else None
     return Check(
-        arithmetic=f"drop before the control returned {code}",
-        held=True if code == 0 else None,
-        otherwise="Without a drop of its own the control would be refused for that, not by bytes.",
+        quantity="control_drop_rc",
+        measured=code if code == 0 else None,
+        op="==",
+        limit=0,
+        message="n1-drop",
+        facts={"rc": code},
     )
 
 
@@ -153,86 +132,163 @@ def _through_the_page_cache(case: Case, control: Control, hits: int) -> Check:
     each = [case.grown("process", name, "rchar", window) for (name,) in processes]
     known = [size for size in each if size is not None]
     if not known:
-        return missing("rchar around the warm read not known", "The process probe is silent.")
-    read = sum(known)
+        return missing("process_rchar_bytes", "n1-rchar-unknown")
+    read, least = sum(known), FLOOR_SHARE * hits
     return Check(
-        arithmetic=f"the engine's processes read {read} B of files >= "
-        f"{1 - BALANCE_TOLERANCE} of {hits} B hit",
-        held=True if read >= (1 - BALANCE_TOLERANCE) * hits else None,
-        otherwise="The hits came from a tier in DRAM: it was not flushed before the control.",
+        quantity="process_rchar_bytes",
+        measured=read if read >= least else None,
+        op=">=",
+        limit=least,
+        unit="bytes",
+        message="n1-through-the-page-cache",
+        facts={"file_bytes": read, "hit_bytes": hits},
     )
 
 
 def _refused(case: Case, control: Control, hits: int) -> list[Check]:
-    """What C3 and C4 say of the control, by their own code: both must say no."""
+    """What C3 and C4 measure of the control, by their own code: both must say no."""
     drop = case.event("control_drop_end")
     files = files_at(case, WARM_READ, drop.mono_ns if drop else 0, control.begin_ns)
-    known = [row[2] for row in files if row[2] is not None]
-    seen = WarmRead(
-        hits=hits,
-        cached=sum(known) if files and len(known) == len(files) else None,
-        device=case.read_bytes(case.run.kv_device, "control", control.occurrence),
+    sizes = [row[2] for row in files if row[2] is not None]
+    cached = sum(sizes) if files and len(sizes) == len(files) else None
+    device = case.read_bytes(case.run.kv_device, "control", control.occurrence)
+    warm = resident(files).measured if files else None
+    # As many bytes as were hit: from the device it looks cold, in the page cache it was warm.
+    looks_cold = None if device is None else device >= FLOOR_SHARE * hits
+    was_warm = cached is not None and cached >= FLOOR_SHARE * hits
+    checks = [_says_c3(warm, looks_cold=looks_cold)]
+    if warm and cached is not None and device is not None:
+        checks.append(_adds_up(cached, device, hits))
+    return [*checks, _says_c4(case, hits, device, shown=not looks_cold or was_warm)]
+
+
+def _says_c3(warm: Fact, *, looks_cold: bool | None) -> Check:
+    """C3 sees files above its limit; it is blind if it does not and the device gave no bytes."""
+    if warm is None:
+        return missing("warm_files_resident", "n1-residency-unknown")
+    if not warm and looks_cold is not False:
+        return missing("warm_files_resident", "n1-files-not-cached")
+    return Check(
+        quantity="warm_files_resident",
+        measured=warm,
+        op=">",
+        limit=0,
+        unit="files",
+        message="n1-c3",
+        facts={"most_share": RESIDENT_SHARE_MAX},
     )
-    c3 = resident(files) if files else missing("residency at the warm read not known", "")
-    c4 = engine_against_device(case, hits, seen.device)
-    return [_says_no("C3", c3, _c3(c3, seen)), _says_no("C4", c4, _c4(c4, seen))]
 
 
-def _c3(c3: Check, seen: WarmRead) -> tuple[bool | None, str]:
-    """No file above the limit: C3 is blind, unless the device shows that they really were cold."""
-    if c3.held is None:
-        return None, "Residency of the files was not measured."
-    if c3.held is False and seen.adds_up is False:
-        return False, "Page cache and device together gave fewer bytes than were hit."
-    if c3.held is False:
-        return True, ""
-    if seen.looks_cold is None:
-        return None, "Files known to be cached were not seen so, and no device counter says more."
-    if not seen.looks_cold:
-        return False, "Files that were read from the page cache were not seen in it: C3 is blind."
-    return (
-        None,
-        "Files known to be cached were not, and the device gave them: nothing is shown.",
+def _adds_up(cached: int, device: int, read: int) -> Check:
+    """What memory was too short to keep came from the device: together they gave every byte."""
+    return Check(
+        quantity="cached_bytes + device_read_bytes",
+        measured=cached + device,
+        op=">=",
+        limit=FLOOR_SHARE * read,
+        unit="bytes",
+        message="n1-adds-up",
+        facts={"cached_bytes": cached, "device_bytes": device, "wanted_bytes": read},
     )
 
 
-def _c4(c4: Check, seen: WarmRead) -> tuple[bool | None, str]:
-    """As many bytes from the device as were hit, though the files were in the page cache."""
-    if seen.looks_cold is None or c4.held is None:
-        return None, "The disk probe is silent around the warm read."
-    if not seen.looks_cold:
-        return True, ""
-    if seen.was_warm:
-        return False, "A read known to be warm balances like a cold one: C4 proves nothing here."
-    return None, "The page cache did not hold what was read into it: the read was not warm."
+def _says_c4(case: Case, hits: int, device: int | None, *, shown: bool) -> Check:
+    """C4's share of a read that was warm; of one that was not, nothing is shown."""
+    c4 = engine_against_device(case, hits, device)
+    if c4.measured is None:
+        return missing("warm_read_bytes / hit_bytes", "n1-device-unknown")
+    return Check(
+        quantity="warm_read_bytes / hit_bytes",
+        measured=c4.measured if shown else None,
+        op="<",
+        limit=FLOOR_SHARE,
+        unit="ratio",
+        message="n1-c4" if shown else "n1-not-warm",
+        facts={"device": case.run.kv_device, "read_bytes": device, "hit_bytes": hits},
+    )
 
 
-def _says_no(rule_id: str, asked: Check, answer: tuple[bool | None, str]) -> Check:
-    held, otherwise = answer
-    word = {True: "holds", False: "is refuted", None: "is unknown"}[asked.held]
-    return Check(arithmetic=f"{rule_id} {word}: {asked.arithmetic}", held=held, otherwise=otherwise)
+def warm_load_is_refused(case: Case) -> list[Check]:
+    """N1 of a job: the same loads again, from the page cache, fail C3 and C4 by their numbers."""
+    if transfer.writes(case):
+        return [not_applicable("warm_load", "n1-window-writes")]
+    window, moved = case.window("warm"), transfer.moved_bytes(case, "warm")
+    if window is None:
+        return [missing("warm_load", "n1-no-warm-load")]
+    if not moved:
+        return [missing("warm_load_bytes", "n1-nothing-loaded")]
+    device = case.read_bytes(case.run.kv_device, "warm")
+    if device is None:
+        return [missing("warm_read_bytes", "n1-device-unknown")]
+    return _warm_load(case, window.begin_ns, moved, device)
+
+
+def _warm_load(case: Case, until_ns: int, moved: int, device: int) -> list[Check]:
+    rows = case.rows(
+        "SELECT sum(resident_bytes)::BIGINT, count(*) FILTER (resident_bytes > $share * size_bytes)"
+        " FROM residency WHERE run_id = $run AND moment = 'after_measure' AND mono_ns <= $until_ns",
+        share=RESIDENT_SHARE_MAX,
+        until_ns=until_ns,
+    )
+    cached, warm = rows[0]
+    if cached is None:
+        return [missing("warm_files_resident", "n1-residency-unknown")]
+    share = device / moved
+    if not warm and share >= FLOOR_SHARE:
+        # Both witnesses say cold: somebody else on this machine emptied the page cache.
+        return [missing("warm_files_resident", "n1-files-not-cached")]
+    return [
+        _says_c3(warm, looks_cold=False),
+        # A machine short of memory gives up pages in between: those are read again.
+        _adds_up(cached, device, moved),
+        Check(
+            quantity="warm_read_bytes / moved_bytes",
+            measured=share,
+            op="<",
+            limit=FLOOR_SHARE,
+            unit="ratio",
+            message="n1-c4-load",
+            facts={"device": case.run.kv_device, "read_bytes": device, "moved_bytes": moved},
+        ),
+    ]
 
 
 def random_prompt_hits_nothing(case: Case) -> list[Check]:
     """N2: a prompt that nobody populated hits 0 tokens."""
     control = find_control(case, RANDOM_PROMPT)
     if control is None:
-        return [missing("no random prompt in this run", NOT_HERE)]
+        return [missing("random_prompt", "n2-no-random-prompt")]
     requests = _requests(case, control)
-    seen = [row for row in requests if row[1] is not None]
+    seen = [row[1] for row in requests if row[1] is not None]
     if not requests or len(seen) < len(requests):
-        return [
-            missing(
-                f"{len(seen)} of {len(requests)} random prompts with a lookup line",
-                "The engine log does not say what they hit.",
-            )
-        ]
-    most = max(row[1] for row in seen)
+        return [missing("hit_tokens", "n2-no-lookup", seen=len(seen), requests=len(requests))]
     return [
         _own_sessions(requests),
         Check(
-            arithmetic=f"{len(seen)} random prompts, most hit tokens {most} = 0",
-            held=most == 0,
-            otherwise="A prompt nobody populated was found in the cache: hits prove nothing here.",
+            quantity="hit_tokens",
+            measured=max(seen),
+            op="==",
+            limit=0,
+            unit="tokens",
+            message="n2-hit-tokens",
+            facts={"requests": len(seen)},
         ),
     ]
+
+
+N1 = Rule(
+    rule_id="N1",
+    checks=warm_read_is_refused,
+    transfer_checks=warm_load_is_refused,
+    thresholds={"floor_share": FLOOR_SHARE, "most_share": RESIDENT_SHARE_MAX},
+    of_block=True,
+    of_device=True,
+    of_kv=True,
+)
+N2 = Rule(
+    rule_id="N2",
+    checks=random_prompt_hits_nothing,
+    of_block=True,
+    of_kv=True,
+    of_engine=True,
+)

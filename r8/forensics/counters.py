@@ -1,10 +1,18 @@
-"""E2: the engine's own counters tell the same story as its log, request by request."""
+"""E2: the engine's own counters tell the same story as its log, request by request.
+
+An engine that loads a model instead must name in its log the directory and the size it was given,
+and what it says its load took must fit into what was seen.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing
+from r8.forensics.rule import Rule
+from r8.forensics.transfer import ENGINE
+from r8.message import Check, missing, not_applicable
+from r8.units import BYTES_PER_GIB
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case, Window
@@ -12,6 +20,10 @@ if TYPE_CHECKING:
 # vLLM's counters; both names are the same before and since its metrics carry `_total`.
 EXTERNAL_HITS = "vllm:external_prefix_cache_hits"
 PREFIX_HITS = "vllm:prefix_cache_hits"
+# An engine prints hundredths of a second, and its line is looked for every few milliseconds.
+SAID_ERROR_S = 0.02
+# It prints hundredths of a GiB.
+SAID_ERROR_GIB = 0.0051
 # What one counter grew by over a window: the last page before it, and the first page after it that
 # was fetched before the next phase began. Series of one name are summed.
 _GROWN = """
@@ -27,13 +39,19 @@ SELECT arg_max(total, mono_ns) FILTER (mono_ns BETWEEN $since AND $begin),
        arg_min(epoch, mono_ns) FILTER (mono_ns BETWEEN $end AND $until)
 FROM pages
 """
+_LOADS = """
+SELECT w.worker, w.outcome, (w.end_ns - w.begin_ns) / 1e9, w.detail, w.bytes, l.said_s,
+       l.said_gib, l.said_directory
+FROM work w LEFT JOIN engine_loads l USING (run_id, worker)
+WHERE w.run_id = $run AND w.phase = 'measure' ORDER BY w.worker
+"""
 
 
 def counters_agree(case: Case) -> list[Check]:
     """E2: response ids joined to lookup lines, and counters of /metrics to the sum of the lines."""
     window = case.window("measure")
     if window is None:
-        return [missing("no measure window", "measure_begin or measure_end is missing.")]
+        return [missing("measure_window", "no-measure-window")]
     checks = [_joined(case)]
     for instance in case.run.instances:
         checks += _instance(case, instance, window)
@@ -48,9 +66,13 @@ def _joined(case: Case) -> Check:
     )
     total, ids, seen = rows[0]
     return Check(
-        arithmetic=f"{seen} of {total} responses joined to their lookup line by {ids} ids",
-        held=None if not total or ids < total else seen == total,
-        otherwise="A response's id is missing, or its engine's log does not know it.",
+        quantity="responses_joined",
+        measured=seen if total and ids == total else None,
+        op="==",
+        limit=total,
+        unit="requests",
+        message="e2-joined",
+        facts={"seen": seen, "requests": total, "ids": ids},
     )
 
 
@@ -58,12 +80,7 @@ def _instance(case: Case, instance: str, window: Window) -> list[Check]:
     external = _grown(case, instance, EXTERNAL_HITS, window)
     prefix = _grown(case, instance, PREFIX_HITS, window)
     if external is None or prefix is None:
-        return [
-            missing(
-                f"{instance}: cache counters of /metrics not read around the window",
-                "The metrics page was not fetched, or the engine does not publish them.",
-            )
-        ]
+        return [missing("engine_counters", "e2-counters-not-read", instance=instance)]
     rows = case.rows(
         "SELECT coalesce(sum(need_tokens), 0)::BIGINT, count(*) FILTER (need_tokens IS NULL) "
         "FROM engine_requests WHERE run_id = $run AND phase = 'measure' AND instance = $instance",
@@ -72,15 +89,22 @@ def _instance(case: Case, instance: str, window: Window) -> list[Check]:
     logged, silent = rows[0]
     return [
         Check(
-            arithmetic=f"{instance}: counter of external hits grew by {external} = {logged} tokens "
-            "by its lookup lines",
-            held=None if silent else external == logged,
-            otherwise="Log and counters of the same engine disagree about what was loaded.",
+            quantity="external_hits_counted_tokens",
+            measured=external,
+            op="==",
+            limit=None if silent else logged,
+            unit="tokens",
+            message="e2-external-hits",
+            facts={"instance": instance, "logged": logged, "silent": silent},
         ),
         Check(
-            arithmetic=f"{instance}: counter of prefix-cache hits grew by {prefix} = 0",
-            held=prefix == 0,
-            otherwise="The engine answered from its own prefix cache.",
+            quantity="prefix_hits_counted_tokens",
+            measured=prefix,
+            op="==",
+            limit=0,
+            unit="tokens",
+            message="e2-prefix-hits",
+            facts={"instance": instance},
         ),
     ]
 
@@ -108,3 +132,72 @@ def _grown(case: Case, instance: str, counter: str, window: Window) -> int | Non
     if before is None or after is None or epoch_before != epoch_after:
         return None
     return int(after - before)
+
+
+def loads_as_said(case: Case) -> list[Check]:
+    """E2 of a job: each engine says that it loaded what it was given, and in no longer a time."""
+    work = case.run.work
+    if work is None or work.tool != ENGINE:
+        return [not_applicable("engine_loads", "e2-no-engine-loads")]
+    checks = []
+    for worker, outcome, seen_s, detail, nbytes, *said in case.rows(_LOADS):
+        if outcome != "ok" or None in (seen_s, nbytes, *said):
+            checks.append(missing("engine_loads", "e2-load-not-said", worker=worker))
+            continue
+        given = json.loads(detail).get("path")
+        checks += _as_said(worker, given, (seen_s, nbytes / BYTES_PER_GIB), *said)
+    return checks or [missing("engine_loads", "e2-no-load")]
+
+
+def _as_said(
+    worker: str,
+    given: str | None,
+    seen: tuple[float, float],
+    said_s: float,
+    said_gib: float,
+    directory: str,
+) -> list[Check]:
+    seen_s, seen_gib = seen
+    return [
+        Check(
+            quantity="loaded_directory",
+            measured=directory,
+            op="==",
+            limit=given,
+            message="e2-directory",
+            facts={"worker": worker},
+        ),
+        Check(
+            quantity="said_load_s",
+            measured=said_s,
+            op="<=",
+            limit=seen_s + SAID_ERROR_S,
+            unit="s",
+            message="e2-load-time",
+            facts={"worker": worker, "seen_s": seen_s, "error_s": SAID_ERROR_S},
+        ),
+        Check(
+            quantity="said_load_gib",
+            measured=said_gib,
+            op="within",
+            limit=(seen_gib - SAID_ERROR_GIB, seen_gib + SAID_ERROR_GIB),
+            unit="GiB",
+            message="e2-load-size",
+            facts={"worker": worker, "seen_gib": seen_gib},
+        ),
+    ]
+
+
+E2 = Rule(
+    rule_id="E2",
+    checks=counters_agree,
+    transfer_checks=loads_as_said,
+    thresholds={
+        "external": EXTERNAL_HITS,
+        "prefix": PREFIX_HITS,
+        "error_s": SAID_ERROR_S,
+        "error_gib": SAID_ERROR_GIB,
+    },
+    of_kv=True,
+    of_engine=True,
+)

@@ -1,144 +1,106 @@
-"""E1, Q1 and Q2: the engine was sound, every request was answered, and the run is whole."""
+"""E1 and E3: the engine's log says that its KV tier worked, for as long as the engine lived."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing
+from r8.forensics.rule import Rule
+from r8.message import Check, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
 
-# What a run must have marked, in this order, for its phases to be what they say.
-MILESTONES = (
-    "run_begin",
-    "populate_end",
-    "durable",
-    "drop_begin",
-    "drop_end",
-    "measure_begin",
-    "measure_end",
-    "run_end",
+# A full tier refuses once a chunk, evicts and grants. An engine that waits asks fifty times a
+# second (our patch) or ten times (LMCache), so a wait of seconds is far above four a chunk.
+REFUSALS_A_CHUNK = 4
+TEXT_CHARS = 160  # of an engine's line, as evidence
+# Of a kind of line: how many lines there are at all, how many of the kind, and the first of them.
+_LINES = """
+SELECT count(*), count(*) FILTER (kind = $kind), min(line) FILTER (kind = $kind),
+       arg_min(text, line) FILTER (kind = $kind)
+FROM engine_log WHERE run_id = $run AND instance = $instance
+"""
+# The longest row of refusals between two loads or stores, of one worker process: the ranks of an
+# engine write into one log, each with its pid.
+_REFUSED = r"""
+WITH lines AS (
+    SELECT line, kind, regexp_extract(text, 'pid=(\d+)', 1) AS worker FROM engine_log
+    WHERE run_id = $run AND instance = $instance
+      AND kind IN ('retrieved', 'stored', 'patch_read', 'alloc_failed')
+),
+stretches AS (
+    SELECT worker, kind, line,
+           count(*) FILTER (kind <> 'alloc_failed') OVER (PARTITION BY worker ORDER BY line) AS part
+    FROM lines
 )
-# What a run that writes must have marked: it is dropped and read back after it was measured.
-WRITE_MILESTONES = (
-    "run_begin",
-    "populate_end",
-    "measure_begin",
-    "measure_end",
-    "durable",
-    "drop_begin",
-    "drop_end",
-    "readback_begin",
-    "readback_end",
-    "run_end",
-)
-# A recompute arm stores nothing, so it has nothing to wait for.
-OF_A_TIER = frozenset({"populate_end", "durable"})
+SELECT count(*), min(line) FROM stretches WHERE kind = 'alloc_failed'
+GROUP BY worker, part ORDER BY count(*) DESC, min(line) LIMIT 1
+"""
 
 
 def engine_sound(case: Case) -> list[Check]:
     """E1: no line of the engine's log says that it fell back to recompute."""
-    return [_instance_sound(case, instance) for instance in case.run.instances] or [
-        missing("the run names no instance", "run.json lists no engine instance.")
-    ]
+    checks = [_none_of(case, name, "fatal", "e1-fatal", "e1-sound") for name in case.run.instances]
+    return checks or [missing("instances", "no-instance")]
 
 
-def _instance_sound(case: Case, instance: str) -> Check:
-    rows = case.rows(
-        "SELECT count(*), count(*) FILTER (kind = 'fatal'), min(line) FILTER (kind = 'fatal'), "
-        "arg_min(text, line) FILTER (kind = 'fatal') "
-        "FROM engine_log WHERE run_id = $run AND instance = $instance",
-        instance=instance,
-    )
-    lines, fatal, first, text = rows[0]
+def no_load_failed(case: Case) -> list[Check]:
+    """E3: what the whole log of the engine's life says, the cells before this one included."""
+    checks = []
+    for name in case.run.instances:
+        failed = _none_of(case, name, "trouble", "e3-failed-load", "e3-no-failed-load")
+        checks += [failed] if failed.measured is None else [failed, _refusals(case, name)]
+    return checks or [missing("instances", "no-instance")]
+
+
+def _none_of(case: Case, instance: str, kind: str, some: str, none: str) -> Check:
+    lines, count, first, text = case.rows(_LINES, instance=instance, kind=kind)[0]
     if not lines:
-        return missing(f"{instance}: no engine log", f"See raw/server-{instance}.log.")
-    where = f", first in line {first}: {text[:120]}" if fatal else ""
+        return missing(f"{kind}_lines", "no-engine-log", instance=instance)
     return Check(
-        arithmetic=f"{instance}: {fatal} fatal of {lines} lines that matter{where}",
-        held=fatal == 0,
-        otherwise="The engine runs without its KV tier while its health check stays green.",
+        quantity=f"{kind}_lines",
+        measured=count,
+        op="==",
+        limit=0,
+        unit="lines",
+        message=some if count else none,
+        facts={
+            "instance": instance,
+            "lines": lines,
+            "first": first,
+            "text": (text or "")[:TEXT_CHARS],
+        },
     )
 
 
-def every_request_answered(case: Case) -> list[Check]:
-    """Q1: as many measured requests as planned, none failed, each of its full output length."""
-    rows = case.rows(
-        "SELECT count(*), count(*) FILTER (outcome = 'ok'), count(DISTINCT session), "
-        "count(*) FILTER (outcome = 'ok' AND output_tokens = $output_tokens), "
-        "count(*) FILTER (outcome = 'ok' AND prompt_tokens = $prompt_tokens) "
-        "FROM requests WHERE run_id = $run AND phase = 'measure'",
-        output_tokens=case.run.expectation.output_tokens,
-        prompt_tokens=case.run.expectation.prompt_tokens,
+def _refusals(case: Case, instance: str) -> Check:
+    expectation = case.run.expectation
+    chunks = expectation.hit_tokens_per_session // expectation.chunk_tokens
+    rows = case.rows(_REFUSED, instance=instance)
+    if not rows:
+        return missing("refusals_in_a_row", "e3-no-refusal", instance=instance)
+    longest, line = rows[0]
+    return Check(
+        quantity="refusals_in_a_row",
+        measured=longest,
+        op="<=",
+        limit=REFUSALS_A_CHUNK * chunks,
+        unit="buffers",
+        message="e3-refusals",
+        facts={
+            "instance": instance,
+            "line": line,
+            "refusals_a_chunk": REFUSALS_A_CHUNK,
+            "chunks": chunks,
+        },
     )
-    total, ok, sessions, full, exact = rows[0]
-    planned = case.run.expectation.sessions
-    if not total:
-        return [missing("no measured request", "The run holds no request of phase measure.")]
-    return [
-        Check(
-            arithmetic=f"{total - ok} of {total} requests failed{_failures(case)}",
-            held=ok == total,
-            otherwise="A run with a failed request is INVALID, not slow; "
-            "see raw/ and the request's error.",
-        ),
-        Check(
-            arithmetic=f"{total} requests over {sessions} sessions = {planned} planned",
-            held=total == sessions == planned,
-            otherwise="Each session is measured exactly once: a second read would not be cold.",
-        ),
-        Check(
-            arithmetic=f"{full} of {ok} answers of {case.run.expectation.output_tokens} tokens, "
-            f"{exact} of {ok} prompts of {case.run.expectation.prompt_tokens} tokens",
-            held=full == exact == ok,
-            otherwise="The server's usage disagrees with what was asked for.",
-        ),
-    ]
 
 
-def _failures(case: Case) -> str:
-    rows = case.rows(
-        "SELECT outcome, count(*), min(request_id), any_value(error) FROM requests "
-        "WHERE run_id = $run AND phase = 'measure' AND outcome <> 'ok' "
-        "GROUP BY outcome ORDER BY outcome"
-    )
-    each = [f"{n} {outcome}, first {first}: {error}" for outcome, n, first, error in rows]
-    return f" ({'; '.join(each)})" if each else ""
-
-
-def run_whole(case: Case) -> list[Check]:
-    """Q2: finalised by its own lab, with every milestone once and in order."""
-    whole = Check(
-        arithmetic="finalised by its own lab" if case.run.complete else "recovered from a journal",
-        held=case.run.complete,
-        otherwise="A recovered run shows what was journalled and measures nothing.",
-    )
-    names = _milestones(case)
-    instants = [(name, case.event(name)) for name in names]
-    absent = [name for name, event in instants if event is None]
-    if absent:
-        return [whole, missing(f"event {absent[0]} is missing", "The run did not go through.")]
-    times = [event.mono_ns for _, event in instants if event is not None]
-    ordered = times == sorted(times)
-    begun = len(case.events("measure_begin"))
-    return [
-        whole,
-        Check(
-            arithmetic=f"measured {begun} times = 1",
-            held=begun == 1,
-            otherwise="A cell measured again is no cold read: the first reading filled the cache.",
-        ),
-        Check(
-            arithmetic=f"{len(times)} milestones in order: {ordered}".lower(),
-            held=ordered,
-            otherwise=f"Expected the order {', '.join(names)}.",
-        ),
-    ]
-
-
-def _milestones(case: Case) -> list[str]:
-    work = case.run.work
-    if work is not None and work.moves == "write":
-        return list(WRITE_MILESTONES)
-    return [name for name in MILESTONES if not (case.run.recompute and name in OF_A_TIER)]
+E1 = Rule(rule_id="E1", checks=engine_sound, of_kv=True, of_engine=True)
+E3 = Rule(
+    rule_id="E3",
+    checks=no_load_failed,
+    thresholds={"refusals_a_chunk": REFUSALS_A_CHUNK},
+    of_kv=True,
+    of_engine=True,
+)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing, not_applicable
-from r8.units import NS_PER_S, mb_per_s, s_from_ns
+from r8.forensics.rule import Rule
+from r8.message import Check, missing, not_applicable
+from r8.units import BYTES_PER_SECTOR, NS_PER_S
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case, Window
@@ -73,8 +74,8 @@ def link_not_exceeded(case: Case) -> list[Check]:
         return [_no_link(case, fabric)]
     window = case.window("measure")
     if window is None:
-        return [missing("no measure window", "measure_begin or measure_end is missing.")]
-    checks = [_within(case, ("disk", run.kv_device, "read_sectors", 512), window)]
+        return [missing("measure_window", "no-measure-window")]
+    checks = [_within(case, ("disk", run.kv_device, "read_sectors", BYTES_PER_SECTOR), window)]
     checks += [
         _within(case, ("nic", device, counter, 1), window)
         for device, counter in receive_counters(case, fabric)
@@ -86,16 +87,11 @@ def _no_link(case: Case, fabric: frozenset[str]) -> Check:
     device = case.run.kv_device
     kind = case.text(device, "kind")
     if kind is None:
-        return missing(f"{device}: kind and transport not known", "The topology probe is silent.")
+        return missing("device_kind", "c9-kind-unknown", device=device)
     if fabric:
-        return missing(
-            f"{device} is reached over {', '.join(sorted(fabric))}, its link is not declared",
-            "Declare link_bytes_per_s of the device in the site file.",
-        )
-    return not_applicable(
-        f"no link is declared for {device} ({kind})",
-        "Without a fabric between host and device there is no link to exceed.",
-    )
+        fabrics = ", ".join(sorted(fabric))
+        return missing("link_bytes_per_s", "c9-link-not-declared", device=device, fabrics=fabrics)
+    return not_applicable("link_bytes_per_s", "c9-no-link", device=device, kind=kind)
 
 
 def receive_counters(case: Case, fabric: frozenset[str]) -> list[tuple[str, str]]:
@@ -119,25 +115,32 @@ def _within(case: Case, source: tuple[str, str, str, int], window: Window) -> Ch
     probe, device, counter, scale = source
     place = {"probe": probe, "device": device, "counter": counter}
     (edges,) = case.rows(_EDGES, begin=window.begin_ns, end=window.end_ns, **place)
+    shown = {"device": device, "counter": counter.rpartition(".")[2]}
     if None in edges:
-        return missing(f"{device}: {counter} not read around the window", "The probe is silent.")
+        return missing("peak_bytes_per_s", "c9-counter-not-read", **shown)
     begin, end = edges
     # A phase shorter than the window is one window itself.
     width = min(PEAK_WINDOW_NS, end - begin)
     rows = case.rows(_PEAK, begin=begin, end=end, width=width, scale=scale, **place)
     if not rows:
-        return missing(f"{device}: {counter} read too seldom", "One reading makes no rate.")
+        return missing("peak_bytes_per_s", "c9-one-reading", **shown)
     moved, span_ns = rows[0]
-    rate = moved * NS_PER_S / span_ns
     link = case.run.link_bytes_per_s or 0
-    limit = link * (1 + LINK_TOLERANCE)
     return Check(
-        arithmetic=f"{device} {counter.rpartition('.')[2]}: at most {moved} B in "
-        f"{s_from_ns(span_ns):.2f} s = {mb_per_s(rate):.1f} MB/s <= {mb_per_s(limit):.1f} MB/s "
-        f"(link {mb_per_s(link):.1f} and {LINK_TOLERANCE:.0%})",
-        held=rate <= limit,
-        otherwise="Bytes came faster than the declared link carries them: a cache on this side of "
-        "it, or a link declared too slow.",
+        quantity="peak_bytes_per_s",
+        measured=moved * NS_PER_S / span_ns,
+        op="<=",
+        limit=link * (1 + LINK_TOLERANCE),
+        unit="bytes/s",
+        message="c9-peak",
+        facts={
+            "device": device,
+            "counter": shown["counter"],
+            "moved_bytes": moved,
+            "span_ns": span_ns,
+            "link_bytes_per_s": link,
+            "tolerance_share": LINK_TOLERANCE,
+        },
     )
 
 
@@ -145,34 +148,34 @@ def wire_balances(case: Case, device_bytes: int) -> list[Check]:
     """The wire's part of C4: received bytes over device bytes as in the run's own calibration."""
     fabric = case.transports(case.run.kv_device) & FABRICS
     if not fabric:
-        return [
-            not_applicable(
-                f"no wire behind {case.run.kv_device}",
-                "Its bytes cross no network: there is no adapter to count them.",
-            )
-        ]
+        return [not_applicable("wire_bytes", "c4-no-wire", device=case.run.kv_device)]
     measured, calibrated = case.window("measure"), case.window("wire_calibration")
     known = case.event("wire_calibration_end")
     known_bytes = known.detail.get("read_bytes") if known else None
     if measured is None or calibrated is None or not isinstance(known_bytes, int):
-        return [
-            missing(
-                "wire against payload not calibrated in this run",
-                "A known O_DIRECT read must precede the phases; it needs to read the device.",
-            )
-        ]
+        return [missing("wire_calibration", "c4-wire-not-calibrated")]
     counters = receive_counters(case, fabric)
     before = _received(case, counters, calibrated)
     now = _received(case, counters, measured)
     if not before or now is None or not device_bytes or not known_bytes:
-        return [missing("bytes received by the adapter not known", "The NIC probe is silent.")]
+        return [missing("wire_bytes", "c4-wire-unknown")]
     ratio, wanted = now / device_bytes, before / known_bytes
     return [
         Check(
-            arithmetic=f"wire {now} B / device {device_bytes} B = {ratio:.4f}, calibrated "
-            f"{before} B / {known_bytes} B = {wanted:.4f}, within {WIRE_TOLERANCE:.0%}",
-            held=abs(ratio / wanted - 1) <= WIRE_TOLERANCE,
-            otherwise="The adapter received other bytes than the device delivered.",
+            quantity="wire_bytes / device_read_bytes / calibrated",
+            measured=ratio / wanted,
+            op="within",
+            limit=(1 - WIRE_TOLERANCE, 1 + WIRE_TOLERANCE),
+            unit="ratio",
+            message="c4-wire",
+            facts={
+                "wire_bytes": now,
+                "read_bytes": device_bytes,
+                "now_ratio": ratio,
+                "calibrated_bytes": before,
+                "known_bytes": known_bytes,
+                "calibrated_ratio": wanted,
+            },
         )
     ]
 
@@ -181,3 +184,11 @@ def _received(case: Case, counters: list[tuple[str, str]], window: Window) -> in
     each = [case.grown("nic", device, counter, window) for device, counter in counters]
     known = [size for size in each if size is not None]
     return sum(known) if known and len(known) == len(each) else None
+
+
+C9 = Rule(
+    rule_id="C9",
+    checks=link_not_exceeded,
+    thresholds={"window_ns": PEAK_WINDOW_NS, "tolerance_share": LINK_TOLERANCE},
+    of_device=True,
+)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from r8.forensics.rule import Check, missing
+from r8.forensics.rule import Rule
+from r8.message import Check, Fact, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
     from r8.model import PatchState
 
+DIGEST_CHARS = 12
 _SEGMENT_BYTES = re.compile(r"\bsegment_bytes=(\d+)")
 # Fields of run.json that the `patch_state` event must repeat: both were read before the start.
 _STATE_FIELDS = ("expected", "lmcache_version", "target_sha256", "base_sha256", "module_sha256")
@@ -25,7 +27,7 @@ def patch_in_force(case: Case) -> list[Check]:
     """C11: the engine's own digest and its count of segments, or the proof that nothing is in."""
     state = case.run.patch
     if state is None:
-        return [missing("no patch state in run.json", "Nobody looked which LMCache file ran.")]
+        return [missing("patch_state", "c11-no-patch-state")]
     checks = [_state_repeated(case, state)]
     for instance in case.run.instances:
         loaded = case.rows(
@@ -42,13 +44,15 @@ def _state_repeated(case: Case, state: PatchState) -> Check:
     """Run.json and the event the lab wrote before the engine's start must say the same."""
     event = case.event("patch_state")
     if event is None:
-        return missing("no `patch_state` event", "The file was not looked at before the start.")
+        return missing("patch_state", "c11-no-patch-event")
     different = [name for name in _STATE_FIELDS if event.detail.get(name) != getattr(state, name)]
     return Check(
-        arithmetic=f"patch state before the start: {len(different)} of {len(_STATE_FIELDS)} "
-        f"fields differ from run.json{': ' + different[0] if different else ''}",
-        held=not different,
-        otherwise="The tree changed between planning and start.",
+        quantity="patch_state_fields_changed",
+        measured=len(different),
+        op="==",
+        limit=0,
+        message="c11-state-repeated",
+        facts={"fields": len(_STATE_FIELDS), "changed": ", ".join(different)},
     )
 
 
@@ -57,39 +61,68 @@ def _patched(
 ) -> list[Check]:
     module = state.module_sha256
     if module is None:
-        return [missing("digest of the reader module not recorded", "run.json lacks it.")]
-    checks = [
-        Check(
-            arithmetic=f"target {state.target_sha256[:12]} differs from base "
-            f"{state.base_sha256[:12]}",
-            held=state.target_sha256 != state.base_sha256,
-            otherwise="The arm is called patched and ran on the base file.",
-        )
-    ]
-    if not loaded:
-        lines = case.rows(
-            "SELECT count(*) FROM engine_log WHERE run_id = $run AND instance = $instance",
-            instance=instance,
-        )[0][0]
-        return [
-            *checks,
-            Check(
-                arithmetic=f"{instance}: 0 R8-PATCH loaded lines of {lines} lines that matter",
-                held=False if lines else None,
-                otherwise="The running engine never loaded the patch: applied too late, or to "
-                "another tree.",
-            ),
-        ]
-    digest, mode, text = loaded[-1]
-    checks.append(
-        Check(
-            arithmetic=f"{instance}: engine says module {digest[:12]} mode {mode}, "
-            f"plan says {module[:12]} parallel",
-            held=all(row[0] == module for row in loaded) and mode == "parallel",
-            otherwise="The running engine holds another module, or holds it inactive.",
-        )
+        return [missing("module_sha256", "c11-no-module-digest")]
+    target = Check(
+        quantity="target_sha256",
+        measured=state.target_sha256,
+        op="!=",
+        limit=state.base_sha256,
+        message="c11-target-patched",
+        facts=_digests(state),
     )
-    return [*checks, *_reads(case, instance, text)]
+    if not loaded:
+        return [target, _lines(case, instance, expected=True)]
+    _, mode, text = loaded[-1]
+    digest = next((row[0] for row in loaded if row[0] != module), module)
+    return [
+        target,
+        Check(
+            quantity="loaded_module_sha256",
+            measured=digest,
+            op="==",
+            limit=module,
+            message="c11-module",
+            facts={
+                "instance": instance,
+                "found": digest[:DIGEST_CHARS],
+                "planned": module[:DIGEST_CHARS],
+            },
+        ),
+        Check(
+            quantity="patch_mode",
+            measured=mode,
+            op="==",
+            limit="parallel",
+            message="c11-mode",
+            facts={"instance": instance},
+        ),
+        *_reads(case, instance, text),
+    ]
+
+
+def _digests(state: PatchState) -> dict[str, Fact]:
+    return {
+        "target": state.target_sha256[:DIGEST_CHARS],
+        "base": state.base_sha256[:DIGEST_CHARS],
+    }
+
+
+def _lines(case: Case, instance: str, *, expected: bool) -> Check:
+    """An engine whose log has no line of the patch, though it has others."""
+    rows = case.rows(
+        "SELECT count(*) FROM engine_log WHERE run_id = $run AND instance = $instance",
+        instance=instance,
+    )
+    lines = rows[0][0]
+    return Check(
+        quantity="patch_loaded_lines",
+        measured=0 if lines else None,
+        op=">" if expected else "==",
+        limit=0,
+        unit="lines",
+        message="c11-not-loaded" if expected else "c11-no-patch-line",
+        facts={"instance": instance, "lines": lines},
+    )
 
 
 def _reads(case: Case, instance: str, loaded_text: str) -> list[Check]:
@@ -100,64 +133,72 @@ def _reads(case: Case, instance: str, loaded_text: str) -> list[Check]:
     if not count:
         return [
             Check(
-                arithmetic=f"{instance}: 0 R8-PATCH read lines in the measured phase, "
-                f"{expected} B expected",
-                held=False,
-                otherwise="The patch is loaded and read nothing: another path serves the reads.",
+                quantity="patch_read_lines",
+                measured=0,
+                op=">",
+                limit=0,
+                unit="lines",
+                message="c11-nothing-read",
+                facts={"instance": instance, "expected_bytes": expected},
             )
         ]
-    checks = [
-        Check(
-            arithmetic=f"{instance}: patch read {size} B = {expected} B expected",
-            held=size == expected,
-            otherwise="The patch did not read exactly the measured sessions' chunks.",
-        ),
-        Check(
-            arithmetic=f"{instance}: {misses} misses",
-            held=misses == 0,
-            otherwise="The patch answered chunks as a miss: those were recomputed.",
-        ),
-    ]
-    segment = _SEGMENT_BYTES.search(loaded_text)
-    if segment is None or int(segment[1]) <= 0:
-        return [*checks, missing("segment size not known", "The loaded line lacks it.")]
-    least = -(-size // int(segment[1]))
-    return [
-        *checks,
-        Check(
-            arithmetic=f"{instance}: {segments} segments >= {size} B / {segment[1]} B = {least}",
-            held=segments >= least,
-            otherwise="Chunks were not split into segments: the reads were not parallel.",
-        ),
-    ]
+    read = Check(
+        quantity="patch_read_bytes",
+        measured=size,
+        op="==",
+        limit=expected,
+        unit="bytes",
+        message="c11-read-bytes",
+        facts={"instance": instance},
+    )
+    missed = Check(
+        quantity="patch_misses",
+        measured=misses,
+        op="==",
+        limit=0,
+        unit="chunks",
+        message="c11-misses",
+        facts={"instance": instance},
+    )
+    found = _SEGMENT_BYTES.search(loaded_text)
+    segment = int(found[1]) if found else 0
+    if not segment:
+        return [read, missed, missing("segment_bytes", "c11-no-segment-size")]
+    split = Check(
+        quantity="patch_segments",
+        measured=segments,
+        op=">=",
+        limit=-(-size // segment),
+        unit="segments",
+        message="c11-segments",
+        facts={"instance": instance, "read_bytes": size, "segment_bytes": segment},
+    )
+    return [read, missed, split]
 
 
 def _unpatched(
     case: Case, state: PatchState, instance: str, loaded: list[tuple[Any, ...]]
 ) -> list[Check]:
     if loaded:
-        modes = sorted({str(row[1]) for row in loaded})
         return [
             Check(
-                arithmetic=f"{instance}: patch loaded, mode {', '.join(modes)}",
-                held=modes == ["serial"],
-                otherwise="The arm is called unpatched and the patch is active.",
+                quantity="patch_mode",
+                measured=", ".join(sorted({str(row[1]) for row in loaded})),
+                op="==",
+                limit="serial",
+                message="c11-patch-inactive",
+                facts={"instance": instance},
             )
         ]
-    lines = case.rows(
-        "SELECT count(*) FROM engine_log WHERE run_id = $run AND instance = $instance",
-        instance=instance,
-    )[0][0]
-    same = state.target_sha256 == state.base_sha256
-    return [
-        Check(
-            arithmetic=f"{instance}: 0 R8-PATCH lines of {lines} lines that matter",
-            held=True if lines else None,
-            otherwise="Without an engine log nobody knows whether a patch spoke.",
-        ),
-        Check(
-            arithmetic=f"target {state.target_sha256[:12]} = base {state.base_sha256[:12]}",
-            held=same,
-            otherwise="The file is not the base file of its version and no serial mode is named.",
-        ),
-    ]
+    base = Check(
+        quantity="target_sha256",
+        measured=state.target_sha256,
+        op="==",
+        limit=state.base_sha256,
+        message="c11-target-base",
+        facts=_digests(state),
+    )
+    return [_lines(case, instance, expected=False), base]
+
+
+C11 = Rule(rule_id="C11", checks=patch_in_force, of_kv=True, of_engine=True)

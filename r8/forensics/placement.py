@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing, not_applicable
+from r8.forensics.rule import Rule
+from r8.message import Check, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -25,18 +26,26 @@ def _files_on_device(case: Case) -> Check:
         "SELECT device, count(*) FROM residency WHERE run_id = $run AND moment = 'after_drop' "
         "GROUP BY device ORDER BY device"
     )
-    total = sum(count for _, count in rows)
     if not rows:
-        return missing("no KV file was looked at after the drop", "Residency rows are missing.")
-    on_device = sum(count for device, count in rows if device == run.kv_device)
-    unknown = sum(count for device, count in rows if device is None)
-    elsewhere = {d: n for d, n in rows if d is not None and d != run.kv_device}
-    found = "".join(f", {count} on {device}" for device, count in elsewhere.items())
-    found += f", {unknown} on an unknown device" if unknown else ""
+        return missing("kv_files", "c1-no-file-seen")
+    found = dict(rows)
+    unknown, here = found.pop(None, 0), found.pop(run.kv_device, 0)
+    elsewhere = sum(found.values())
     return Check(
-        arithmetic=f"{on_device} of {total} KV files on {run.kv_device}{found}",
-        held=False if elsewhere else (None if unknown else True),
-        otherwise=f"The arm names {run.kv_device} for {run.kv_dir}; look at the site's mounts.",
+        quantity="kv_files_elsewhere",
+        measured=elsewhere if elsewhere or not unknown else None,
+        op="==",
+        limit=0,
+        unit="files",
+        message="c1-files-on-device",
+        facts={
+            "here": here,
+            "files": here + elsewhere + unknown,
+            "device": run.kv_device,
+            "directory": run.kv_dir,
+            "places": ", ".join(f"{device}: {count}" for device, count in found.items()),
+            "unknown": unknown,
+        },
     )
 
 
@@ -44,44 +53,46 @@ def _directory_on_mount(case: Case) -> Check:
     run = case.run
     mounts = case.text(run.kv_device, "mount")
     if not mounts:
-        return missing(
-            f"no mount of {run.kv_device} in the topology", "The topology probe did not see it."
-        )
+        return missing("kv_dir_under_mount", "c1-no-mount", device=run.kv_device)
     directory = PurePosixPath(run.kv_dir)
     return Check(
+        quantity="kv_dir_under_mount",
         # A device can be mounted at several places; the topology names them all.
-        arithmetic=f"KV directory {run.kv_dir} under mount {mounts} of {run.kv_device}",
-        held=any(directory.is_relative_to(mount) for mount in mounts.split(",")),
-        otherwise="The KV directory lies outside the device's mount.",
+        measured=any(directory.is_relative_to(mount) for mount in mounts.split(",")),
+        op="==",
+        limit=True,
+        message="c1-directory-on-mount",
+        facts={"directory": run.kv_dir, "mounts": mounts, "device": run.kv_device},
     )
 
 
 def other_devices_quiet(case: Case) -> list[Check]:
     """C5: each other KV device read less than a share of the cell's KV bytes in the window."""
-    run = case.run
-    if not run.other_kv_devices:
-        return [
-            not_applicable(
-                "the site names 0 other KV devices", "There is no other tier KV could come from."
-            ),
-        ]
-    expected = run.expectation.hit_bytes
-    checks = []
-    for device in run.other_kv_devices:
-        size = case.read_bytes(device, "measure")
-        if size is None:
-            checks.append(
-                missing(
-                    f"{device}: no read counter around the window", f"{device} was not sampled."
-                )
-            )
-            continue
-        checks.append(
-            Check(
-                arithmetic=f"{device} read {size} B / {expected} B of KV = {size / expected:.4f} "
-                f"< {OTHER_DEVICE_SHARE_MAX}",
-                held=size < OTHER_DEVICE_SHARE_MAX * expected,
-                otherwise=f"{device} was read during the measurement: KV may have come from it.",
-            )
-        )
-    return checks
+    devices = case.run.other_kv_devices
+    if not devices:
+        return [not_applicable("other_kv_devices", "c5-no-other-device")]
+    return [_quiet(case, device) for device in devices]
+
+
+def _quiet(case: Case, device: str) -> Check:
+    size, expected = case.read_bytes(device, "measure"), case.run.expectation.hit_bytes
+    if size is None:
+        return missing("device_read_bytes", "no-read-counter", device=device)
+    return Check(
+        quantity="other_device_read_bytes / kv_bytes",
+        measured=size / expected,
+        op="<",
+        limit=OTHER_DEVICE_SHARE_MAX,
+        unit="ratio",
+        message="c5-other-device-read",
+        facts={"device": device, "read_bytes": size, "kv_bytes": expected},
+    )
+
+
+C1 = Rule(rule_id="C1", checks=kv_on_named_device, of_device=True, of_kv=True)
+C5 = Rule(
+    rule_id="C5",
+    checks=other_devices_quiet,
+    thresholds={"most_share": OTHER_DEVICE_SHARE_MAX},
+    of_kv=True,
+)

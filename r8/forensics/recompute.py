@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.rule import Check, missing, not_applicable
+from r8.forensics.rule import Rule
+from r8.message import Check, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -19,13 +20,9 @@ def recompute_reads_no_kv(case: Case) -> list[Check]:
     """C7: KV devices silent, no connector in the running server, no token found in a cache."""
     run = case.run
     if run.work is not None:
-        return [not_applicable(f"job {run.work.job} computes no prompt", "No prompt, no KV.")]
+        return [not_applicable("prompts", "c7-no-prompt", job=run.work.job)]
     if not run.recompute:
-        return [
-            not_applicable(
-                f"arm {run.arm} has a KV tier", "Only an arm that recomputes must read none."
-            )
-        ]
+        return [not_applicable("recompute", "c7-arm-has-kv", arm=run.arm)]
     devices = [name for name in (run.kv_device, *run.other_kv_devices) if name]
     checks = [_silent(case, device) for device in devices]
     checks += [_no_connector(case, instance) for instance in run.instances]
@@ -33,34 +30,31 @@ def recompute_reads_no_kv(case: Case) -> list[Check]:
 
 
 def _silent(case: Case, device: str) -> Check:
-    expected = case.run.expectation.hit_bytes
-    size = case.read_bytes(device, "measure")
+    size, expected = case.read_bytes(device, "measure"), case.run.expectation.hit_bytes
     if size is None:
-        return missing(f"{device}: no read counter around the window", "It was not sampled.")
+        return missing("device_read_bytes", "no-read-counter", device=device)
     return Check(
-        arithmetic=f"{device} read {size} B / {expected} B of a cell with KV = "
-        f"{size / expected:.4f} < {RECOMPUTE_READ_SHARE_MAX}",
-        held=size < RECOMPUTE_READ_SHARE_MAX * expected,
-        otherwise=f"{device} was read: this arm did not only compute.",
+        quantity="device_read_bytes / kv_bytes",
+        measured=size / expected,
+        op="<",
+        limit=RECOMPUTE_READ_SHARE_MAX,
+        unit="ratio",
+        message="c7-device-read",
+        facts={"device": device, "read_bytes": size, "kv_bytes": expected},
     )
 
 
 def _no_connector(case: Case, instance: str) -> Check:
-    details = [
-        event.detail
-        for event in case.events("server_config")
-        if event.detail.get("instance") == instance
-    ]
-    found = details[-1].get("kv_connector") if details else None
+    found = (case.server_config(instance) or {}).get("kv_connector")
     if not isinstance(found, str):
-        return missing(
-            f"{instance}: KV connector of the running server not known",
-            "The server's own configuration was not read back.",
-        )
+        return missing("kv_connector", "c7-connector-unknown", instance=instance)
     return Check(
-        arithmetic=f"{instance}: kv_connector {found} = {NO_CONNECTOR}",
-        held=found == NO_CONNECTOR,
-        otherwise="The running server has a KV connector: it may load what it should compute.",
+        quantity="kv_connector",
+        measured=found,
+        op="==",
+        limit=NO_CONNECTOR,
+        message="c7-connector",
+        facts={"instance": instance},
     )
 
 
@@ -74,7 +68,18 @@ def _no_hits(case: Case) -> Check:
     # and the two checks above do not rest on it.
     hit, computed, retrieved = rows[0]
     return Check(
-        arithmetic=f"tokens hit {hit}, prefix-cached {computed}, retrieved {retrieved} = 0",
-        held=hit == computed == retrieved == 0,
-        otherwise="A measured request found tokens in a cache.",
+        quantity="tokens_from_a_cache",
+        measured=max(hit, computed, retrieved),
+        op="==",
+        limit=0,
+        unit="tokens",
+        message="c7-tokens-found",
+        facts={"hit": hit, "computed": computed, "retrieved": retrieved},
     )
+
+
+C7 = Rule(
+    rule_id="C7",
+    checks=recompute_reads_no_kv,
+    thresholds={"most_share": RECOMPUTE_READ_SHARE_MAX},
+)

@@ -8,13 +8,15 @@ writes back must have been told to flush in it, and nothing may follow that shou
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from r8.forensics.balance import BALANCE_TOLERANCE
 from r8.forensics.case import Window
 from r8.forensics.coldness import QUIET_WRITE_BYTES_MAX
-from r8.forensics.rule import Check, missing, not_applicable
-from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR, s_from_ns
+from r8.forensics.rule import Rule
+from r8.forensics.transfer import Row, failures
+from r8.message import Check, missing, not_applicable
+from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -27,8 +29,6 @@ PARTIAL = ".partial"
 EARLIER, MEASURED = "step-1", "step-2"
 WRITE_BACK = "write back"
 
-Row = dict[str, Any]
-
 
 def durable_inside_the_window(case: Case) -> list[Check]:
     """W1: flushed files and directories, all bytes at the device, its cache flushed, then quiet."""
@@ -36,7 +36,7 @@ def durable_inside_the_window(case: Case) -> list[Check]:
         return [_no_checkpoint()]
     rows = _rows(case, "measure")
     if not rows:
-        return [missing("no rank wrote", "The run holds no event `work` of phase measure.")]
+        return [missing("ranks_saved", "w1-no-rank")]
     bad = [row for row in rows if row.get("outcome") != "ok"]
     if bad:
         return [_not_saved(rows, bad)]
@@ -44,7 +44,7 @@ def durable_inside_the_window(case: Case) -> list[Check]:
         begin_ns=min(row["begin_ns"] for row in rows), end_ns=max(row["end_ns"] for row in rows)
     )
     return [
-        _flushes_asked_for(rows),
+        *_flushes_asked_for(rows),
         _bytes_in_window(case, rows, window),
         _device_flushed(case, window),
         _quiet_afterwards(case, window),
@@ -57,43 +57,47 @@ def reads_back(case: Case) -> list[Check]:
         return [_no_checkpoint()]
     saved, read = _rows(case, "prepare"), _rows(case, "readback")
     if not saved:
-        return [missing("no hash of what was saved", "The run holds no row of phase prepare.")]
+        return [missing("parts_same", "w2-no-hash")]
     if not read:
         return [
             Check(
-                arithmetic="0 parts read back",
-                held=False,
-                otherwise="There is no checkpoint to read back: what was written is none.",
+                quantity="parts_read_back",
+                measured=0,
+                op=">",
+                limit=0,
+                unit="parts",
+                message="w2-nothing-read-back",
             )
         ]
-    return [_same_hashes(case, saved, read, "saved"), _from_the_device(case, read)]
+    return [_same_hashes(case, saved, read, "w2-parts-same"), _from_the_device(case, read)]
 
 
 def others_untouched(case: Case) -> list[Check]:
     """W3: the earlier checkpoint is as it was, and nothing is left under a half-way name."""
     if not _is_checkpoint(case):
         return [_no_checkpoint()]
+    checks = [_names_left(case)]
+    before, after = _rows(case, "earlier"), _rows(case, "readback_earlier")
+    if not before or not after:
+        return [*checks, missing("parts_same", "w3-earlier-not-read")]
+    return [*checks, _same_hashes(case, before, after, "w3-parts-same")]
+
+
+def _names_left(case: Case) -> Check:
     event = case.event("checkpoints")
     names = None if event is None else event.detail.get("names")
     if not isinstance(names, list):
-        checks = [missing("names in the directory not known", "Nobody looked after the save.")]
-    else:
-        done = all(row.get("outcome") == "ok" for row in _rows(case, "measure"))
-        wanted = [EARLIER, MEASURED] if done else [EARLIER]
-        half = [name for name in names if str(name).endswith(PARTIAL)]
-        checks = [
-            Check(
-                arithmetic=f"directory holds {', '.join(map(str, names))} = {', '.join(wanted)}",
-                held=names == wanted,
-                otherwise=f"Left half-way: {', '.join(half)}."
-                if half
-                else "A checkpoint bears its name though it is not whole, or one is gone.",
-            )
-        ]
-    before, after = _rows(case, "earlier"), _rows(case, "readback_earlier")
-    if not before or not after:
-        return [*checks, missing("the earlier checkpoint was not read", "No row of it.")]
-    return [*checks, _same_hashes(case, before, after, "the earlier one's")]
+        return missing("checkpoint_names", "w3-names-unknown")
+    done = all(row.get("outcome") == "ok" for row in _rows(case, "measure"))
+    half = [str(name) for name in names if str(name).endswith(PARTIAL)]
+    return Check(
+        quantity="checkpoint_names",
+        measured=", ".join(map(str, names)),
+        op="==",
+        limit=", ".join([EARLIER, MEASURED] if done else [EARLIER]),
+        message="w3-half-way" if half else "w3-names",
+        facts={"half": ", ".join(half)},
+    )
 
 
 def _is_checkpoint(case: Case) -> bool:
@@ -101,7 +105,7 @@ def _is_checkpoint(case: Case) -> bool:
 
 
 def _no_checkpoint() -> Check:
-    return not_applicable("no checkpoint is written", "The run writes none.")
+    return not_applicable("checkpoint", "w-no-checkpoint")
 
 
 def _rows(case: Case, phase: str) -> list[Row]:
@@ -113,42 +117,67 @@ def _rows(case: Case, phase: str) -> list[Row]:
 
 
 def _not_saved(rows: list[Row], bad: list[Row]) -> Check:
-    why = "; ".join(f"{row['worker']} {row['outcome']}: {row.get('error')}" for row in bad)[:300]
     return Check(
-        arithmetic=f"{len(rows) - len(bad)} of {len(rows)} ranks saved ({why})",
-        held=False,
-        otherwise="A checkpoint that lacks a rank's part is none; see raw/worker-*.log.",
+        quantity="ranks_not_saved",
+        measured=len(bad),
+        op="==",
+        limit=0,
+        unit="ranks",
+        message="w1-not-saved",
+        facts={"ranks": len(rows), "failures": failures(bad)},
     )
 
 
-def _flushes_asked_for(rows: list[Row]) -> Check:
+def _flushes_asked_for(rows: list[Row]) -> list[Check]:
+    """Every file and a directory a rank, and one rank that commits; else memory was timed."""
     files = sum(row.get("files") or 0 for row in rows)
-    synced = sum(row.get("synced_files") or 0 for row in rows)
-    without = [row["worker"] for row in rows if not row.get("synced_directories")]
     committed = [row["worker"] for row in rows if row.get("committed")]
-    return Check(
-        arithmetic=f"{synced} of {files} files flushed, {len(without)} of {len(rows)} ranks "
-        f"without a flushed directory, committed by {', '.join(committed) or 'nobody'}",
-        held=synced == files > 0 and not without and len(committed) == 1,
-        otherwise="The time ended before the bytes were asked to the device: it measures memory.",
-    )
+    ranks = len(rows)
+    return [
+        Check(
+            quantity="files_not_flushed",
+            # A save of no file has flushed nothing.
+            measured=files - sum(row.get("synced_files") or 0 for row in rows) if files else None,
+            op="==",
+            limit=0,
+            unit="files",
+            message="w1-files-flushed",
+            facts={"files": files},
+        ),
+        Check(
+            quantity="ranks_without_flushed_directory",
+            measured=sum(not row.get("synced_directories") for row in rows),
+            op="==",
+            limit=0,
+            unit="ranks",
+            message="w1-directories-flushed",
+            facts={"ranks": ranks},
+        ),
+        Check(
+            quantity="ranks_committing",
+            measured=len(committed),
+            op="==",
+            limit=1,
+            unit="ranks",
+            message="w1-committed",
+            facts={"workers": ", ".join(committed)},
+        ),
+    ]
 
 
 def _bytes_in_window(case: Case, rows: list[Row], window: Window) -> Check:
     name, payload = case.run.kv_device, sum(row["file_bytes"] for row in rows)
     sectors = _grown(case, "write_sectors", window)
     if sectors is None:
-        return missing(f"{name}: no write counter around the save", "The disk probe is silent.")
-    written = sectors * BYTES_PER_SECTOR
-    most = round((1 + BALANCE_TOLERANCE) * payload) + METADATA_BYTES_MAX
+        return missing("device_write_bytes", "w1-writes-unknown", device=name)
     return Check(
-        arithmetic=f"{name} wrote {written} B in the window of "
-        f"{s_from_ns(window.end_ns - window.begin_ns):.3f} s, files have {payload} B "
-        f"({written / payload:.4f}), at most {most} B",
-        held=payload <= written <= most,
-        otherwise="Bytes were still in memory when the time ended."
-        if written < payload
-        else "The device wrote more than the checkpoint: something else writes to it.",
+        quantity="device_write_bytes",
+        measured=sectors * BYTES_PER_SECTOR,
+        op="within",
+        limit=(payload, round((1 + BALANCE_TOLERANCE) * payload) + METADATA_BYTES_MAX),
+        unit="bytes",
+        message="w1-bytes-in-window",
+        facts={"device": name, "window_ns": window.end_ns - window.begin_ns},
     )
 
 
@@ -168,51 +197,63 @@ def _device_flushed(case: Case, window: Window) -> Check:
     modes = None if event is None else event.detail.get("modes")
     known = {} if not isinstance(modes, dict) else {k: v for k, v in modes.items() if v}
     if not known:
-        return missing("write cache of the device not known", "Its queue does not say.")
+        return missing("device_flushes", "w1-write-cache-unknown")
     holding = sorted(name for name, mode in known.items() if mode == WRITE_BACK)
     if not holding:
-        return Check(arithmetic="no device below holds writes back", held=True, otherwise="")
-    counts = [(name, case.grown("disk", name, "flushes", window)) for name in holding]
-    seen = [(name, count) for name, count in counts if count is not None]
-    if not seen:
-        return missing(f"{', '.join(holding)}: flushes not sampled", "No such counter.")
+        return Check(
+            quantity="devices_holding_writes",
+            measured=0,
+            op="==",
+            limit=0,
+            unit="devices",
+            message="w1-nothing-held",
+        )
+    counts = {name: case.grown("disk", name, "flushes", window) for name in holding}
+    known_counts = [count for count in counts.values() if count is not None]
     return Check(
-        arithmetic=", ".join(f"{name} flushed {count} times" for name, count in seen),
-        held=any(count > 0 for _, count in seen),
-        otherwise="A device that holds writes back was never told to flush: its bytes would be "
-        "lost with its power.",
+        quantity="device_flushes",
+        measured=max(known_counts, default=None),
+        op=">",
+        limit=0,
+        unit="flushes",
+        message="w1-flushed",
+        facts={"devices": ", ".join(f"{name}: {count}" for name, count in counts.items())},
     )
 
 
 def _quiet_afterwards(case: Case, window: Window) -> Check:
     drop = case.event("drop_begin")
     if drop is None or drop.mono_ns <= window.end_ns:
-        return missing("no drop after the save", "Event drop_begin is missing.")
+        return missing("late_write_bytes", "w1-no-drop")
     through = _grown(case, "write_sectors", window)
     both = _grown(case, "write_sectors", Window(begin_ns=window.begin_ns, end_ns=drop.mono_ns))
     if through is None or both is None:
-        return missing("writes after the save not sampled", "The disk probe is silent there.")
-    # From the sample that ends the window on: the one before it belongs to the save.
-    late = (both - through) * BYTES_PER_SECTOR
+        return missing("late_write_bytes", "w1-writes-unknown", device=case.run.kv_device)
     return Check(
-        arithmetic=f"{case.run.kv_device} wrote {late} B <= {QUIET_WRITE_BYTES_MAX} B between the "
-        "save and the drop",
-        held=0 <= late <= QUIET_WRITE_BYTES_MAX,
-        otherwise="What came late should have been inside the timed window.",
+        quantity="late_write_bytes",
+        # From the sample that ends the window on: the one before it belongs to the save.
+        measured=(both - through) * BYTES_PER_SECTOR,
+        op="within",
+        limit=(0, QUIET_WRITE_BYTES_MAX),
+        unit="bytes",
+        message="w1-late-writes",
+        facts={"device": case.run.kv_device},
     )
 
 
-def _same_hashes(case: Case, first: list[Row], second: list[Row], whose: str) -> Check:
+def _same_hashes(case: Case, first: list[Row], second: list[Row], message: str) -> Check:
     wanted = {row.get("rank"): row.get("sha256") for row in first}
-    found = {row.get("rank"): row.get("sha256") for row in second if row.get("outcome") == "ok"}
-    same = [rank for rank, digest in wanted.items() if digest and found.get(rank) == digest]
-    count = 0 if case.run.work is None else case.run.work.workers
+    read = [row for row in second if row.get("outcome") == "ok"]
+    found = {row.get("rank"): row.get("sha256") for row in read}
     failed = [row for row in second if row.get("outcome") != "ok"]
-    why = f", {failed[0]['worker']}: {failed[0].get('error')}" if failed else ""
     return Check(
-        arithmetic=f"{len(same)} of {count} parts have {whose} SHA-256{why}",
-        held=len(same) == count > 0,
-        otherwise="What was read is not what was written, or could not be read.",
+        quantity="parts_same",
+        measured=sum(bool(one) and found.get(rank) == one for rank, one in wanted.items()),
+        op="==",
+        limit=0 if case.run.work is None else case.run.work.workers,
+        unit="parts",
+        message=message,
+        facts={"failures": failures(failed)},
     )
 
 
@@ -220,10 +261,26 @@ def _from_the_device(case: Case, read: list[Row]) -> Check:
     name, moved = case.run.kv_device, sum(row.get("file_bytes") or 0 for row in read)
     device = case.read_bytes(name, "readback")
     if device is None or not moved:
-        return missing("bytes of the readback not known", "The disk probe or a rank is silent.")
+        return missing("device_read_bytes / readback_bytes", "w2-bytes-unknown")
     return Check(
-        arithmetic=f"{name} read {device} B / files have {moved} B = {device / moved:.4f} "
-        f">= {1 - BALANCE_TOLERANCE}",
-        held=device >= (1 - BALANCE_TOLERANCE) * moved,
-        otherwise="The page cache answered: that the device holds it was not shown.",
+        quantity="device_read_bytes / readback_bytes",
+        measured=device / moved,
+        op=">=",
+        limit=1 - BALANCE_TOLERANCE,
+        unit="ratio",
+        message="w2-from-the-device",
+        facts={"device": name, "read_bytes": device, "moved_bytes": moved},
     )
+
+
+W1 = Rule(
+    rule_id="W1",
+    checks=durable_inside_the_window,
+    thresholds={
+        "tolerance_share": BALANCE_TOLERANCE,
+        "metadata_bytes": METADATA_BYTES_MAX,
+        "late_bytes": QUIET_WRITE_BYTES_MAX,
+    },
+)
+W2 = Rule(rule_id="W2", checks=reads_back, thresholds={"floor_share": 1 - BALANCE_TOLERANCE})
+W3 = Rule(rule_id="W3", checks=others_untouched)

@@ -59,7 +59,7 @@ def report(
     return report_text(session, judge_session(session, claims, reference))
 
 
-def report_text(session: Session, verdicts: Sequence[Verdict]) -> str:
+def report_text(session: Session, verdicts: Sequence[Verdict], language: str = "en") -> str:
     """The same, over a session that is open and verdicts that are passed."""
     verdicts, elsewhere = asked(session, verdicts)
     sections = [
@@ -72,7 +72,7 @@ def report_text(session: Session, verdicts: Sequence[Verdict]) -> str:
         load_section(session),
         switch_section(session),
         _outputs(session),
-        _certificate(session),
+        _certificate(session, language),
         "## Calibration\n\n" + calibration_table(session),
         _environment(session.runs),
         _not_measured(session, verdicts, elsewhere),
@@ -216,21 +216,21 @@ def _outputs(session: Session) -> str:
     )
 
 
-def _certificate(session: Session) -> str:
+def _certificate(session: Session, language: str) -> str:
     parts = ["## Certificate", ""]
     for campaign_id in dict.fromkeys(run.campaign_id for run in session.runs):
         runs = [run for run in session.runs if run.campaign_id == campaign_id]
-        parts += [f"Campaign `{campaign_id}`:", "", certificate_table(session, runs), ""]
+        parts += [f"Campaign `{campaign_id}`:", "", certificate_table(session, runs, language), ""]
     broken = [f for f in session.findings if f.answer not in PASSING]
     silent = [f for f in broken if f.rule_id in OF_BLOCK and f.answer is Answer.UNKNOWN]
     real = [f for f in broken if f not in silent]
     if real:
-        parts += ["What did not hold, with its arithmetic:", "", *finding_lines(real), ""]
+        parts += ["What did not hold, with its arithmetic:", "", *finding_lines(real, language), ""]
     if silent:
         parts += [
             "Controls a run does not hold itself; another run of its block must:",
             "",
-            *finding_lines(silent),
+            *finding_lines(silent, language),
             "",
         ]
     parts.append(

@@ -19,7 +19,7 @@ from r8.report.markdown import Section, body, inline, sections
 from r8.report.style import style_sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from r8.model import Verdict
     from r8.verdict.session import Session
@@ -32,25 +32,28 @@ VERDICTS, ARMS, CERTIFICATE = "Verdicts", "Arms, block by block", "Certificate"
 TIMELINES = "What happened, run by run"
 
 
-def page(text: str, session: Session, verdicts: Sequence[Verdict], *, first: str = "en") -> str:
+def page(
+    texts: Mapping[str, str], session: Session, verdicts: Sequence[Verdict], *, first: str = "en"
+) -> str:
     """The page of a report.
 
     Args:
-        text: the Markdown report of the same session.
+        texts: the Markdown report of the same session by language.
         session: what it was made from; its connection gets the views of timelines.
         verdicts: of every claim, in the report's order.
         first: the language shown on opening, one of `LANGUAGES`.
 
     """
     add_views(session.connection)
-    parts = sections(text)
-    mains = "\n".join(_main(parts, session, verdicts, language) for language in LANGUAGES)
+    mains = "\n".join(
+        _main(sections(texts[language]), session, verdicts, language) for language in LANGUAGES
+    )
     choices = "".join(
         f'<label lang="{_TAGS[one]}"><input type="radio" name="language" id="show-{one}"'
         f"{' checked' if one == first else ''}>{_NAMES[one]}</label>"
         for one in LANGUAGES
     )
-    title = escape(parts[0].title)
+    title = escape(sections(texts[first])[0].title)
     return (
         f'<!doctype html>\n<html lang="{_TAGS[first]}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.claims.reader import is_published
 from r8.report.tables import MARKS, markdown
+from r8.report.words import render_checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
 BEFORE = "## Rows behind the tables"
 
 
-def with_pages(text: str, session: Session, claims: Iterable[Claim]) -> str:
+def with_pages(text: str, session: Session, claims: Iterable[Claim], language: str = "en") -> str:
     """The report's text with these sections before its last one."""
-    pages = [_differences(session.runs, claims), _between_arms(session.runs), _arithmetic(session)]
+    pages = [
+        _differences(session.runs, claims),
+        _between_arms(session.runs),
+        _arithmetic(session, language),
+    ]
     more = "\n\n".join(page for page in pages if page)
     head, found, tail = text.partition(BEFORE)
     return f"{head}{more}\n\n{found}{tail}" if found else f"{text}\n\n{more}\n"
@@ -68,11 +73,11 @@ def _between_arms(runs: Sequence[Run]) -> str:
     return "## Environment, arm against arm\n\n" + markdown(rows, ["what differs", *arms])
 
 
-def _arithmetic(session: Session) -> str:
+def _arithmetic(session: Session, language: str) -> str:
     parts = ["## Certificate, with its arithmetic"]
     for run in session.runs:
         rows = [
-            [one.rule_id, MARKS[one.answer], one.arithmetic]
+            [one.rule_id, MARKS[one.answer], render_checks(one.checks, language)]
             for one in session.findings
             if one.run_id == run.run_id
         ]

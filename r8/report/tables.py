@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from r8.forensics.rules import RULES
-from r8.message import Answer
+from r8.message import Answer, Message
 from r8.model import Outcome
+from r8.report.chinese import translated
+from r8.report.explain import title
+from r8.report.words import render, render_checks, render_meaning
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 from r8.verdict.intervals import log_interval
 
@@ -122,7 +125,15 @@ def summary(evidences: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
 
 def finding_table(findings: Iterable[Finding]) -> str:
     """One run's certificate for a terminal, all arithmetic included."""
-    rows = [[one.rule_id, MARKS[one.answer], one.arithmetic, one.detail] for one in findings]
+    rows = [
+        [
+            one.rule_id,
+            MARKS[one.answer],
+            render_checks(one.checks),
+            render_meaning(one.checks),
+        ]
+        for one in findings
+    ]
     headers = ["rule", "answer", "arithmetic", "what it means"]
     widths = [None, None, 60, 40]
     return tabulate(rows, headers=headers, maxcolwidths=widths, disable_numparse=True)
@@ -233,20 +244,33 @@ def over_blocks(values: Sequence[float]) -> str:
     return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
 
 
-def certificate_table(session: Session, runs: Sequence[Run]) -> str:
+def certificate_table(session: Session, runs: Sequence[Run], language: str = "en") -> str:
     """Rules down, runs across."""
     by_rule = {(f.rule_id, f.run_id): MARKS[f.answer] for f in session.findings}
     rows = [
-        [rule.rule_id, rule.title, *(by_rule.get((rule.rule_id, run.run_id)) for run in runs)]
+        [
+            rule.rule_id,
+            title(rule, language),
+            *(by_rule.get((rule.rule_id, run.run_id)) for run in runs),
+        ]
         for rule in RULES
     ]
     names = [f"b{run.block} {run.arm} c{run.concurrency}" for run in runs]
     return markdown(rows, ["rule", "what it says", *names])
 
 
-def finding_lines(findings: Iterable[Finding]) -> list[str]:
+def finding_lines(findings: Iterable[Finding], language: str = "en") -> list[str]:
     """One bullet a finding, with all its arithmetic."""
-    return [
-        f"* `{one.rule_id}` {MARKS[one.answer]} in `{one.run_id}`: {one.arithmetic}. {one.detail}"
-        for one in findings
-    ]
+    return [f"* {_finding_line(one, language)}" for one in findings]
+
+
+def _finding_line(finding: Finding, language: str) -> str:
+    answer = MARKS[finding.answer]
+    facts = {
+        "rule": finding.rule_id,
+        "answer": translated(answer, language) or answer,
+        "run": finding.run_id,
+        "checks": render_checks(finding.checks, language),
+        "meaning": render_meaning(finding.checks, language),
+    }
+    return render(Message(id="finding-line", facts=facts), language)

@@ -18,11 +18,14 @@ from r8.message import Answer, Check, Fact, Facts, Message, parse_reason
 from r8.units import NS_PER_S, mb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from fluent.runtime.resolver import Message as Entry
 
 LANGUAGES = ("en", "zh")
 CATALOGUES = Path(__file__).resolve().parent / "catalogues"
 OTHERWISE = "otherwise"
+_BETWEEN = {"en": "; ", "zh": "\uff1b"}
 # What every check gives its entry beside its own facts.
 OF_EVERY_CHECK = ("measured", "limit", "low", "high", "side")
 _MARKS = {
@@ -65,7 +68,7 @@ def render_check(check: Check, language: str = "en") -> str:
 
 def render_otherwise(check: Check, language: str = "en") -> str:
     """What it means that a check did not hold; empty when it held; raises as `render`."""
-    if check.answer is Answer.HELD:
+    if check.answer is Answer.HELD or OTHERWISE not in _entry(check.message, language).attributes:
         return ""
     return _formatted(check.message, OTHERWISE, _check_facts(check), language)
 
@@ -84,19 +87,33 @@ def render_reason(text: str, language: str = "en") -> str:
     return render(Message(id="reason-on", facts={"on": about, "reason": reason}), language)
 
 
+def render_checks(checks: Sequence[Check], language: str = "en") -> str:
+    """The numbers of several checks, one after another; raises as `render`."""
+    texts = [render_check(check, language) for check in checks]
+    return _BETWEEN[language].join(texts) or render(Message(id="nothing-to-look-at"), language)
+
+
+def render_meaning(checks: Sequence[Check], language: str = "en") -> str:
+    """What follows from the checks that did not hold, gravest first; raises as `render`."""
+    order = (Answer.REFUTED, Answer.UNKNOWN, Answer.NOT_APPLICABLE)
+    sorted_checks = [check for answer in order for check in checks if check.answer is answer]
+    texts = [render_otherwise(check, language) for check in sorted_checks]
+    return ("" if language == "zh" else " ").join(filter(None, dict.fromkeys(texts)))
+
+
 def render_part(entry: str, part: str, facts: Facts, language: str = "en") -> str:
     """An attribute of an entry, `.why` of a rule for example; raises as `render`."""
     return _formatted(entry, part, _shown_facts(facts), language)
 
 
 def shown(value: Fact, unit: str = "") -> str:
-    """A value with its unit, the same in every language; `?` where it is absent."""
+    """A value with its unit, the same in every language; `?` for None, `-` for no words."""
     if value is None:
         return "?"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return value
+        return value or "-"
     if unit in _FORMATS:
         return _FORMATS[unit](value)
     return str(value) if isinstance(value, int) else f"{value:.6g}"
@@ -143,17 +160,21 @@ def _side(measured: Fact, limit: tuple[Fact, ...]) -> str:
 
 
 def _formatted(entry: str, attribute: str | None, facts: dict[str, str], language: str) -> str:
-    bundle = _bundle(language)
-    if not bundle.has_message(entry):
-        raise LookupError(f"no entry {entry!r} in the catalogues of {language!r}")
-    found = bundle.get_message(entry)
+    found = _entry(entry, language)
     pattern = found.value if attribute is None else found.attributes.get(attribute)
     if pattern is None:
         raise LookupError(f"entry {entry!r} of {language!r} has no {attribute or 'text'}")
-    text, errors = bundle.format_pattern(pattern, facts)
+    text, errors = _bundle(language).format_pattern(pattern, facts)
     if errors:
         raise ValueError(f"entry {entry!r} of {language!r}: {errors[0]}")
     return str(text)
+
+
+def _entry(name: str, language: str) -> Entry:
+    bundle = _bundle(language)
+    if not bundle.has_message(name):
+        raise LookupError(f"no entry {name!r} in the catalogues of {language!r}")
+    return bundle.get_message(name)
 
 
 @cache

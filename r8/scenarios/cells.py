@@ -53,7 +53,7 @@ def certify(
 def require_certificate(path: Path) -> None:
     """Read a run back from disk and let it earn its certificate."""
     refused = forensics_gate.not_held(read_run(path))
-    assert not refused, "\n".join(f"{one.rule_id}: {one.arithmetic}" for one in refused)
+    assert not refused, "\n".join(map(str, refused))
 
 
 def origins(path: Path) -> list[tuple[str, str, str | None, int | None]]:

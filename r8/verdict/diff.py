@@ -11,11 +11,9 @@ are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from r8.claims.measured import TOLERANCE, Measure, measure_of
-from r8.claims.reader import is_published, load_claims
 from r8.model import Basis, Claim, Outcome, Verdict
 from r8.verdict.judge import judge_session
 
@@ -61,13 +59,6 @@ class DiffRow:
         return Outcome.NOT_MEASURED if self.verdict is None else self.verdict.outcome
 
 
-@cache
-def rules_needed() -> tuple[str, ...]:
-    """Certificate rules a published claim needs: those the claims that R8 carries name."""
-    named = [claim.needs_rules for claim in load_claims() if is_published(claim)]
-    return tuple(dict.fromkeys(rule for rules in named for rule in rules))
-
-
 def claim_of(figure: Figure, measure: Measure, report_id: str) -> Claim:
     """A published figure as a claim in the metric's own unit."""
     return Claim(
@@ -86,7 +77,6 @@ def claim_of(figure: Figure, measure: Measure, report_id: str) -> Claim:
         as_printed=figure.as_printed,
         figure_ids=(figure.figure_id,),
         comparability=dict(measure.comparability),
-        needs_rules=rules_needed(),
         statistic=measure.statistic,
         min_blocks=MIN_BLOCKS,
         looks=LOOKS,
@@ -253,6 +243,5 @@ def _equivalence(
         as_printed="1",
         figure_ids=(),
         comparability={},
-        needs_rules=rules_needed(),
         statistic=statistic,
     )

@@ -21,7 +21,7 @@ from r8.forensics.certificate import objections
 from r8.message import Message
 from r8.model import Basis, Claim, Outcome
 from r8.roles import Role
-from r8.verdict.diff import LOOKS, MIN_BLOCKS, claim_of, rules_needed
+from r8.verdict.diff import LOOKS, MIN_BLOCKS, claim_of
 from r8.verdict.judge import CLUSTER_RUNG, judge_session
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _line_efficiency(
     line = line_bytes_per_s or _published_line(runs, ledger, reports)
     if line is None:
         return _item(name, Outcome.NOT_COMPARABLE, "gate-no-line")
-    refused = objections(runs, session.findings, rules_needed(), session.runs)
+    refused = objections(runs, session.findings, session.runs)
     if refused:
         facts = {"rule": refused[0].rule_id, "run": refused[0].run_id}
         return _item(name, Outcome.INVALID, "gate-invalid", **facts)
@@ -265,7 +265,6 @@ def _claim(name: str, scenario: str, level: str, arms: tuple[str, str]) -> Claim
         as_printed="",
         figure_ids=("gate.g3.ttft", "gate.g3.tput"),
         comparability={},
-        needs_rules=rules_needed(),
         min_blocks=MIN_BLOCKS,
         looks=LOOKS,
     )

@@ -165,7 +165,7 @@ def _blocks(session: Session, claim: Claim, runs: list[Run]) -> tuple[tuple[Bloc
         )
     if not blocks:
         raise _Refusal(outcome=Outcome.NOT_MEASURED, reason="; ".join(left_out))
-    _refuse_invalid(session, claim, blocks)
+    _refuse_invalid(session, blocks)
     return tuple(blocks), left_out
 
 
@@ -188,16 +188,13 @@ def _refuse_incomparable(claim: Claim, runs: Sequence[Run]) -> None:
         raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=difference)
 
 
-def _refuse_invalid(session: Session, claim: Claim, blocks: Sequence[Block]) -> None:
+def _refuse_invalid(session: Session, blocks: Sequence[Block]) -> None:
     used = [run for block in blocks for run in block.runs]
-    found = objections(used, session.findings, claim.needs_rules, session.runs)
+    found = objections(used, session.findings, session.runs)
     if not found:
         return
     found.sort(key=lambda one: (one.answer is Answer.UNKNOWN, one.rule_id not in CAUSES))
-    shown = [
-        f"{one.rule_id} {one.answer} in {one.run_id}: {one.arithmetic}"
-        for one in found[:OBJECTIONS_SHOWN]
-    ]
+    shown = [str(one) for one in found[:OBJECTIONS_SHOWN]]
     more = len(found) - len(shown)
     reason = " | ".join(shown) + (f" | and {more} more findings" if more else "")
     raise _Refusal(outcome=Outcome.INVALID, reason=reason, blocks=tuple(blocks))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.forensics.rules import RULES
 from r8.model import Claim
 from r8.verdict.judge import judge_session
 from r8.verdict.session import open_session
@@ -79,7 +78,6 @@ def _claim(scenario: str, level: str, arm: str, metric: tuple[str, str, str]) ->
         as_printed=f"within {TOLERANCE:.0%} of the round before",
         figure_ids=(),
         comparability={},
-        needs_rules=tuple(rule.rule_id for rule in RULES),
         statistic=statistic,
         min_blocks=MIN_BLOCKS,
         looks=1,

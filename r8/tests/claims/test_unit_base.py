@@ -13,9 +13,9 @@ from r8.claims.reader import load_claims, load_figures, read_claims
 from r8.claims.reports import load_reports
 from r8.errors import UsageError
 from r8.evidence.database import add_views, connect
-from r8.message import Answer
 from r8.resources import published_path
 from r8.tests.support.cluster_runs import R1, cluster_spec
+from r8.tests.support.findings import all_held
 from r8.tests.support.judged_run import judged_run
 from r8.units import BYTES_PER_GB
 from r8.verdict.diff import DiffRow, against_report
@@ -47,7 +47,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> list[Evidence]:
 def pairs(blocks: list[Evidence]) -> dict[str, tuple[Verdict, DiffRow]]:
     """The judge's verdict and the diff's row of every R1 claim about an absolute bandwidth."""
     session = open_session(blocks)
-    held = tuple(replace(one, answer=Answer.HELD) for one in session.findings)
+    held = all_held(session.findings)
     session = replace(session, findings=held)
     verdicts = {one.claim.claim_id: one for one in judge_session(session, r1_claims())}
     rows = {one.name: one for one in against_report(session, LEDGER, REPORTS, "R1")}

@@ -20,6 +20,7 @@ from r8.claims.reader import load_claims
 from r8.cli import main as cli
 from r8.cli.sql import open_door
 from r8.errors import UsageError
+from r8.forensics.rules import RULES
 from r8.metrics import dictionary
 from r8.schema import TABLES
 from r8.seal import keys
@@ -109,13 +110,18 @@ def test_the_timeline_of_the_device_adds_up_to_the_bytes_it_read(
 def test_the_numbers_of_the_certificate_are_there_for_every_run(
     door: duckdb.DuckDBPyConnection,
 ) -> None:
-    rules = door.execute("SELECT DISTINCT rule_id FROM certificate_numbers").fetchall()
-    assert {rule for (rule,) in rules} >= {"C2", "C3", "C4", "C5", "C6", "C8", "C10", "N1", "Q1"}
-    (ratio,) = door.execute(
-        "SELECT DISTINCT value FROM certificate_numbers "
-        "WHERE quantity LIKE 'device bytes / engine%' AND run_id = 'c-b0-patched-c16'"
+    rules = door.execute("SELECT DISTINCT rule_id FROM checks").fetchall()
+    assert {rule for (rule,) in rules} == {rule.rule_id for rule in RULES}
+    rows = door.execute(
+        "SELECT measured, op, low, high, unit, answer, message FROM checks "
+        "WHERE quantity = 'device_read_bytes / engine_hit_bytes' AND run_id = 'c-b0-patched-c16'"
     ).fetchall()
-    assert ratio == (1.0,)
+    assert rows == [(1.0, "within", 0.98, 1.02, "ratio", "held", "c4-device-against-hits")]
+    words = door.execute(
+        "SELECT DISTINCT measured, facts ->> '$.measured' FROM checks "
+        "WHERE quantity = 'patch_mode' AND run_id = 'c-b0-patched-c16'"
+    ).fetchall()
+    assert words == [(None, "parallel")]
 
 
 def test_a_network_adapter_is_read_by_its_best_counter(tmp_path: Path) -> None:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from r8.errors import UsageError
+from r8 import forensics
 from r8.forensics.certificate import objections
-from r8.forensics.explain import explain
-from r8.forensics.rule import Check, Rule, apply, missing, not_applicable
+from r8.forensics.rule import Rule, apply
 from r8.forensics.rules import RULES
 from r8.message import Answer
-from r8.model import Finding
+from r8.tests.support.findings import BY_ANSWER, finding_of, meant, said
 from r8.tests.support.judged_run import Tables, findings, judged_run
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from r8.forensics.case import Case
-    from r8.model import Run
+    from r8.message import Check
+    from r8.model import Finding, Run
 
-GOOD = Check(arithmetic="1 = 1", held=True, otherwise="")
-BAD = Check(arithmetic="1 = 2", held=False, otherwise="It is not.")
-GONE = missing("1 = ?", "Nobody looked.")
-SILENT = not_applicable("no 1 here", "There is none by plan.")
+GOOD, BAD, GONE, SILENT = (BY_ANSWER[answer] for answer in Answer)
 
 
 def answer_of(checks: Sequence[Check]) -> Finding:
-    rule = Rule(rule_id="X1", title="", reason="", inputs="", threshold="", checks=lambda _: checks)
+    rule = Rule(rule_id="X1", checks=lambda _: checks)
 
     class FakeCase:
         run = synthetic_run(SyntheticRun())
@@ -57,9 +55,34 @@ def test_a_rule_is_held_only_when_every_check_is(checks: list[Check], answer: An
 
 
 def test_a_finding_prints_all_arithmetic_and_marks_what_failed() -> None:
-    finding = answer_of([GOOD, BAD, GONE])
-    assert finding.arithmetic == "1 = 1; 1 = 2 [refuted]; 1 = ? [unknown]"
-    assert finding.detail == "It is not. Nobody looked."
+    finding = answer_of([GONE, GOOD, BAD])
+    assert said(finding) == (
+        "no measure window [unknown]; measured 1 times = 1; measured 7 times = 1 [refuted]"
+    )
+    refuted = "A cell measured again is no cold read: the first reading filled the cache."
+    assert meant(finding) == f"{refuted} Event measure_begin or measure_end is missing."
+    assert str(finding).endswith("n: 7 <= 1"), "what does not explain the answer is left out"
+
+
+def rules_on_disk() -> list[Rule]:
+    """Rules that the modules of the package declare, whether or not `rules.py` knows of them."""
+    names = [path.stem for path in Path(forensics.__path__[0]).glob("[!_]*.py")]
+    assert len(names) > 15
+    modules = [importlib.import_module(f"r8.forensics.{name}") for name in names]
+    return [one for each in modules for one in vars(each).values() if isinstance(one, Rule)]
+
+
+def test_every_rule_that_is_written_is_in_the_certificate_once() -> None:
+    """A rule that no tuple names would be a check that cannot fail."""
+    found = rules_on_disk()
+    assert len(RULES) == len({rule.rule_id for rule in RULES})
+    assert {rule.rule_id for rule in found} == {rule.rule_id for rule in RULES}
+
+
+def test_a_rule_that_is_left_out_of_the_tuple_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = Rule(rule_id="C99", checks=lambda _: [])
+    monkeypatch.setattr("r8.forensics.hits.C99", extra, raising=False)
+    assert {rule.rule_id for rule in rules_on_disk()} - {rule.rule_id for rule in RULES} == {"C99"}
 
 
 def test_rule_ids_are_the_ones_of_this_scenario_and_unique() -> None:
@@ -93,32 +116,29 @@ def test_an_empty_run_holds_nothing_but_its_own_completeness(tmp_path: Path) -> 
     assert held == set()
 
 
-def test_explain_gives_reason_inputs_and_threshold_of_every_rule() -> None:
-    for rule in RULES:
-        text = explain(rule.rule_id.lower())
-        assert text.startswith(f"{rule.rule_id}  {rule.title}")
-        for part in ("Why", "Reads", "Threshold", "Answers"):
-            assert f"\n{part} " in text
-        assert all(len(line) <= 100 for line in text.splitlines())
-
-
-def test_explain_names_the_rules_there_are() -> None:
-    with pytest.raises(UsageError, match="choose one of C1, C2"):
-        explain("C12")
-
-
 def run_of(block: int, arm: str) -> Run:
     return synthetic_run(SyntheticRun(block=block, arm=arm))
 
 
 def finding(run: Run, rule_id: str, answer: Answer) -> Finding:
-    return Finding(rule_id=rule_id, run_id=run.run_id, answer=answer, arithmetic="", detail="")
+    return finding_of(rule_id, run.run_id, answer)
 
 
-def test_a_needed_rule_that_nobody_applied_objects() -> None:
+def all_but(rule_id: str, runs: Sequence[Run]) -> list[Finding]:
+    return [
+        finding(run, rule.rule_id, Answer.HELD)
+        for run in runs
+        for rule in RULES
+        if rule.rule_id != rule_id
+    ]
+
+
+@pytest.mark.parametrize("rule_id", [rule.rule_id for rule in RULES])
+def test_a_rule_that_nobody_applied_objects(rule_id: str) -> None:
     run = run_of(0, "patched")
-    (one,) = objections([run], [], ["C9"], [run])
-    assert (one.rule_id, one.answer) == ("C9", Answer.UNKNOWN)
+    (one,) = objections([run], all_but(rule_id, [run]), [run])
+    assert (one.rule_id, one.answer) == (rule_id, Answer.UNKNOWN)
+    assert said(one) == f"rule {rule_id} was not applied [unknown]"
 
 
 def test_a_control_held_by_one_run_speaks_for_its_block_only() -> None:
@@ -130,13 +150,15 @@ def test_a_control_held_by_one_run_speaks_for_its_block_only() -> None:
         finding(other, "N1", Answer.UNKNOWN),
     ]
     runs = [first, second, other]
-    assert [one.run_id for one in objections(runs, found, ["N1"], runs)] == [other.run_id]
+    found += all_but("N1", runs)
+    assert [one.run_id for one in objections(runs, found, runs)] == [other.run_id]
 
 
 def test_a_control_refuted_once_speaks_against_its_block() -> None:
     first, second = run_of(0, "patched"), run_of(0, "unpatched")
     found = [finding(first, "N1", Answer.REFUTED), finding(second, "N1", Answer.HELD)]
-    (one,) = objections([second], found, ["N1"], [first, second])
+    found += all_but("N1", [first, second])
+    (one,) = objections([second], found, [first, second])
     assert one.run_id == first.run_id
 
 
@@ -156,5 +178,5 @@ def test_a_rung_without_a_block_device_names_the_rules_it_cannot_know_and_why(
     unknown = {name for name, one in found.items() if one.answer is Answer.UNKNOWN}
     assert unknown == {"C1", "C2", "C4", "C6", "C8", "C9", "N1"}
     for name in unknown:
-        assert found[name].detail.startswith("On rung fuse the KV lies on no block device"), name
-    assert found["C4"].arithmetic.startswith("no-block-device: no read counter")
+        assert meant(found[name]).startswith("On rung fuse the KV lies on no block device"), name
+    assert "no-block-device: no read counter" in said(found["C4"])

@@ -2,32 +2,151 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from r8.message import Answer
+from r8.forensics.continuity import nothing_regressed
+from r8.message import Answer, answer_of_all
+from r8.tests.support.findings import check_of, said
 from r8.tests.support.judged_run import S, Tables, event, findings, judged_run
 from r8.tests.support.run_factory import SyntheticRun
+from r8.tests.support.stub_case import KV_RUN, H, R, StubCase, U, answers_of, at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from r8.message import Check
+
 BEGIN = 1020 * S
+WINDOW: dict[str, tuple[int, dict[str, Any]]] = {
+    "measure_begin": (10, {}),
+    "measure_end": (20, {}),
+}
+
+
+def steady(
+    *,
+    steps: tuple[int, int] = (0, 0),
+    gap: int = 0,
+    topology: tuple[tuple[str, str, int], ...] = (("kind", "loop", 5), ("kind", "loop", 25)),
+    states: tuple[tuple[object, ...], ...] = (),
+    transport: str = "",
+    lived: int = 1,
+) -> list[Check]:
+    """C8 of one device: steps backwards and of a new epoch, the longest gap, what was seen."""
+    case = StubCase(
+        run=replace(KV_RUN, other_kv_devices=()),
+        told=WINDOW,
+        texts={("loop0", "transport"): transport} if transport else {},
+        answers={
+            "mono_before": [(100, 1, *steps, gap)],
+            "probe = 'topology'": list(topology),
+            "probe IN ('nvme', 'nic')": list(states),
+            "probe = 'process'": [(1, lived)],
+        },
+    )
+    return list(nothing_regressed(case))
+
+
+@pytest.mark.parametrize(("gap", "answer"), at_most(2 * S))
+def test_c8_allows_a_gap_of_two_seconds(gap: int, answer: Answer) -> None:
+    assert answers_of(steady(gap=gap), "c8-gap") == [answer]
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["backwards", "epoch"])
+def test_c8_allows_no_step_backwards_and_no_new_epoch(place: int) -> None:
+    steps = (int(place == 0), int(place == 1))
+    assert answer_of_all(steady()) is H
+    assert answers_of(steady(steps=steps), ("c8-backwards", "c8-epochs")[place]) == [R]
+
+
+@pytest.mark.parametrize(
+    ("instants", "answer"), [((10, 20), H), ((11, 20), U), ((10, 19), U), ((20, 21), U), ((9,), U)]
+)
+def test_c8_wants_the_topology_read_on_both_sides(
+    instants: tuple[int, ...], answer: Answer
+) -> None:
+    found = steady(topology=tuple(("kind", "loop", at) for at in instants))
+    assert found[3].quantity == "identity_changes"
+    assert found[3].answer is answer
+
+
+STATE = ("nvme", "nvme2", "state", 5, 0, 1, ["live"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({}, H),
+        ({6: ["LIVE"]}, H),
+        ({6: ["4: ACTIVE"]}, H),
+        ({6: ["connecting"]}, R),
+        ({6: ["connecting", "live"]}, R),
+        ({6: []}, R),
+        ({4: 1}, R),  # a reading without a value
+        ({5: 2}, R),  # another epoch
+        ({2: "operstate", 6: ["up"]}, H),
+        ({2: "operstate", 6: ["down"]}, R),
+        ({2: "address", 6: ["traddr=1"]}, H),
+        ({2: "address", 6: ["traddr=1", "traddr=2"]}, R),
+        ({2: "array_state", 6: ["active", "clean"]}, H),
+        ({2: "array_state", 6: ["active", "broken"]}, R),
+        ({2: "array_state", 6: []}, R),
+    ],
+)
+def test_c8_wants_one_good_state_all_through(changes: dict[int, object], answer: Answer) -> None:
+    row = tuple(changes.get(at, word) for at, word in enumerate(STATE))
+    assert answers_of(steady(states=(row,), transport="rdma"), "c8-state") == [answer]
+
+
+@pytest.mark.parametrize(
+    ("probe", "transport", "counts"),
+    [
+        ("nvme", "", False),  # somebody else's controller
+        ("nvme", "pcie", True),
+        ("nvme", "tcp", True),
+        ("nic", "", False),
+        ("nic", "pcie", False),  # KV comes over no network
+        ("nic", "rdma", True),
+    ],
+)
+def test_c8_looks_at_controllers_and_links_that_kv_comes_over(
+    probe: str, transport: str, *, counts: bool
+) -> None:
+    row = (probe, "x0", "state", 5, 0, 1, ["connecting"])
+    found = answers_of(steady(states=(row,), transport=transport), "c8-state")
+    assert found == ([R] if counts else [])
+
+
+@pytest.mark.parametrize(("lived", "answer"), [(0, R), (1, H)])
+def test_c8_wants_a_process_that_lived_through_the_window(lived: int, answer: Answer) -> None:
+    assert answers_of(steady(lived=lived), "c8-process") == [answer]
+
+
+def test_c8_watches_the_other_kv_devices_as_well(tmp_path: Path) -> None:
+    def replaced_other(tables: Tables) -> None:
+        rows = [r for r in tables["probes"] if r["counter"] == "diskseq" and r["device"] == "loop1"]
+        rows[-1]["value"] = 2
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), replaced_other))["C8"]
+    assert found.answer is Answer.REFUTED
+    assert check_of(found, "c8-changed").facts["device"] == "loop1"
 
 
 def test_c8_holds_for_steady_counters(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun()))["C8"]
     assert found.answer is Answer.HELD
-    assert "0 of " in found.arithmetic
-    assert "loop0: diskseq 1, state and members unchanged" in found.arithmetic
+    assert "0 of " in said(found)
+    assert "loop0: diskseq 1, state and members unchanged" in said(found)
 
 
 def test_c8_refutes_a_new_epoch(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(epoch_grows=True)))["C8"]
     assert found.answer is Answer.REFUTED
-    assert "began a new epoch [refuted]" in found.arithmetic
+    assert "began a new epoch [refuted]" in said(found)
 
 
 def counter_restarts(tables: Tables) -> None:
@@ -75,7 +194,7 @@ def engine_restarted(tables: Tables) -> None:
 def test_c8_refutes_by_number(tmp_path: Path, edit: Callable[[Tables], None], says: str) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C8"]
     assert found.answer is Answer.REFUTED
-    assert says in found.arithmetic
+    assert says in said(found)
 
 
 def no_topology_afterwards(tables: Tables) -> None:

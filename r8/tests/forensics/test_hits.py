@@ -6,27 +6,91 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from r8.forensics.hits import hits_exact
 from r8.message import Answer
+from r8.tests.support.findings import check_of, said
 from r8.tests.support.judged_run import Tables, drop_events, findings, judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun
+from r8.tests.support.stub_case import KV_RUN, H, R, StubCase, U, answers_of, at_most, exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from r8.forensics.case import Case
+
+
+WANT = KV_RUN.expectation.hit_tokens_per_session
+
+
+def asked(*rows: tuple[object, ...], hits: int = 1_000_000, device: int = 1_000_000) -> Case:
+    """Requests as (hit, computed, retrieved) of one engine whose settings are as planned."""
+    expectation = KV_RUN.expectation
+    config = {"instance": "a", "enable_prefix_caching": False, "chunk_tokens": 256}
+    return StubCase(
+        metrics={"engine_hit_bytes": hits, "device_read_bytes": device},
+        told={"server_config": (1, {**config, "cpu_tier_bytes": expectation.cpu_tier_bytes})},
+        answers={
+            "FROM engine_requests": [
+                (f"r{at}", expectation.prompt_tokens, 1, *row) for at, row in enumerate(rows)
+            ]
+        },
+    )
+
+
+@pytest.mark.parametrize(("hit", "answer"), exactly(WANT))
+def test_c6_wants_exactly_the_whole_chunks(hit: int, answer: Answer) -> None:
+    checks = hits_exact(asked((WANT, 0, WANT), (hit, 0, WANT)))
+    assert checks[0].answer is answer
+    assert checks[0].message == ("c6-hit-tokens" if answer is H else "c6-wrong-hit-tokens")
+
+
+def test_c6_does_not_know_a_request_without_a_line_but_refutes_a_wrong_one_beside_it() -> None:
+    assert hits_exact(asked((WANT, 0, WANT), (None, None, None)))[0].answer is U
+    assert hits_exact(asked((WANT - 256, 0, WANT), (None, None, None)))[0].answer is R
+
+
+@pytest.mark.parametrize(
+    ("computed", "answer"), [((0, 0), H), ((0, 1), R), ((0, None), U), ((1, None), R), ((None,), U)]
+)
+def test_c6_wants_every_request_to_say_that_no_prefix_was_cached(
+    computed: tuple[int | None, ...], answer: Answer
+) -> None:
+    checks = hits_exact(asked(*((WANT, one, WANT) for one in computed)))
+    assert answers_of(checks, "c6-prefix-cache") == [answer]
+
+
+@pytest.mark.parametrize(("loaded", "answer"), exactly(WANT))
+def test_c6_wants_all_that_was_hit_to_be_loaded(loaded: int, answer: Answer) -> None:
+    checks = hits_exact(asked((WANT, 0, WANT), (WANT, 0, loaded)))
+    assert answers_of(checks, "c6-retrieved") == [answer]
+
+
+@pytest.mark.parametrize(("served", "answer"), at_most(20_000))
+def test_c6_allows_two_percent_of_the_hits_not_covered_by_the_device(
+    served: int, answer: Answer
+) -> None:
+    case = asked((WANT, 0, WANT), device=1_000_000 - served)
+    assert answers_of(hits_exact(case), "c6-dram-hits") == [answer]
+
+
+def test_c6_refutes_hits_of_nothing_though_the_device_covers_them() -> None:
+    checks = hits_exact(asked((WANT, 0, WANT), hits=0, device=0))
+    assert answers_of(checks, "c6-nothing-hit") == [R]
+
 
 def test_c6_holds_for_whole_chunks_from_the_device(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun()))["C6"]
     assert found.answer is Answer.HELD
-    assert "4 of 4 requests hit 256*floor((prompt-1)/256) = 1024 tokens" in found.arithmetic
-    assert "4096 tokens retrieved by 4 requests = 4096" in found.arithmetic
+    assert "4 of 4 requests hit 256*floor((prompt-1)/256) = 1024 tokens" in said(found)
+    assert "4096 tokens retrieved by 4 requests = 4096" in said(found)
 
 
 def test_c6_refutes_a_request_that_hit_one_chunk_less(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(hit_tokens=768)))["C6"]
     assert found.answer is Answer.REFUTED
-    assert "0 of 4 requests hit" in found.arithmetic
-    assert "measure-0 hit 768 of 1024" in found.arithmetic
+    assert "0 of 4 requests hit" in said(found)
+    assert "measure-0 hit 768 of 1024" in said(found)
 
 
 def test_c6_refutes_a_hit_that_was_not_loaded(tmp_path: Path) -> None:
@@ -35,25 +99,25 @@ def test_c6_refutes_a_hit_that_was_not_loaded(tmp_path: Path) -> None:
 
     found = findings(judged_run(tmp_path, SyntheticRun(), edit_log=edit_log))["C6"]
     assert found.answer is Answer.REFUTED
-    assert "3072 tokens retrieved by 4 requests = 4096 [refuted]" in found.arithmetic
+    assert "3072 tokens retrieved by 4 requests = 4096 [refuted]" in said(found)
 
 
 def test_c6_refutes_tokens_from_the_engines_own_prefix_cache(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(computed_tokens=256)))["C6"]
     assert found.answer is Answer.REFUTED
-    assert "prefix cache: 256 [refuted]" in found.arithmetic
+    assert check_of(found, "c6-prefix-cache").measured == 256
 
 
 def test_c6_refutes_a_server_with_prefix_caching_on(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(enable_prefix_caching=True)))["C6"]
     assert found.answer is Answer.REFUTED
-    assert "a: enable_prefix_caching True = False [refuted]" in found.arithmetic
+    assert "a: enable_prefix_caching true = false [refuted]" in said(found)
 
 
 def test_c6_refutes_a_tier_in_dram_that_served_half(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(device_read_bytes=16_777_216)))["C6"]
     assert found.answer is Answer.REFUTED
-    assert "not covered by the device 16777216 B <= 671089 B [refuted]" in found.arithmetic
+    assert "not covered by the device 16777216 B <= 671089 B [refuted]" in said(found)
 
 
 @pytest.mark.parametrize("key", ["chunk_tokens", "cpu_tier_bytes"])
@@ -63,7 +127,7 @@ def test_c6_refutes_a_running_server_that_differs_from_the_plan(tmp_path: Path, 
 
     found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C6"]
     assert found.answer is Answer.REFUTED
-    assert f"a: {key} 128 = " in found.arithmetic
+    assert f"a: {key} 128 = " in said(found)
 
 
 def no_config(tables: Tables) -> None:
@@ -110,5 +174,5 @@ def test_c6_is_unknown_when_one_request_has_no_lookup_line(tmp_path: Path) -> No
 
     found = findings(judged_run(tmp_path, SyntheticRun(), edit_log=edit_log))["C6"]
     assert found.answer is Answer.UNKNOWN
-    assert "3 of 4 requests hit" in found.arithmetic
-    assert "1 without a lookup line [unknown]" in found.arithmetic
+    assert "3 of 4 requests hit" in said(found)
+    assert "1 without a lookup line [unknown]" in said(found)

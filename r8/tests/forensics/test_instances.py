@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from r8.claims.reader import load_claims
 from r8.forensics.certificate import connect_settled
+from r8.forensics.instances import every_instance_read_its_own
 from r8.message import Answer
 from r8.model import Outcome
 from r8.report.chinese import translated
 from r8.report.document import report
 from r8.report.scaling import scaling_section
+from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import findings, judged_run
-from r8.tests.support.run_factory import SyntheticRun
+from r8.tests.support.run_factory import MIB, SyntheticRun
 from r8.tests.support.scaling_runs import SCENARIO, Tables, scaling_run
+from r8.tests.support.stub_case import KV_RUN, H, StubCase, U, answers_of, between, exactly
 from r8.verdict.judge import judge
 from r8.verdict.session import open_session
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.evidence.reader import Evidence
+    from r8.message import Check
 
 # 2 MiB chunks, 4 a session, 2 sessions an engine: 16 MiB an engine, 128 MB/s of ceiling.
 ONE_S, TWO_S = 0.25, 0.2625
@@ -46,6 +51,54 @@ def values(runs: list[Evidence], metric: str, run_id: str) -> tuple[float | None
         ).fetchone()
     assert row is not None
     return row[0], row[1]
+
+
+ROUND = 1_000_000
+
+
+def shared(
+    asked: int = 2, hits: int = ROUND, process: int = ROUND, device: int = 2 * ROUND, trees: int = 2
+) -> list[Check]:
+    """S1 of two engines, planned to hit 1 MB each by two requests; the first one as told."""
+    expectation = replace(KV_RUN.expectation, chunk_bytes=ROUND // 8)
+    run = replace(KV_RUN, scenario=SCENARIO, instances=("a", "b"), expectation=expectation)
+    assert expectation.hit_bytes == 2 * ROUND
+    case = StubCase(
+        run=run,
+        metrics={"device_read_bytes": device},
+        answers={
+            "instance_reads": [("a", asked, hits, process), ("b", 2, ROUND, ROUND)],
+            "count(DISTINCT device)": [(2, trees)],
+        },
+    )
+    return list(every_instance_read_its_own(case))
+
+
+@pytest.mark.parametrize(("asked", "answer"), exactly(2))
+def test_s1_wants_exactly_the_share_of_requests(asked: int, answer: Answer) -> None:
+    assert answers_of(shared(asked=asked), "s1-requests")[0] is answer
+
+
+@pytest.mark.parametrize(("hits", "answer"), exactly(ROUND))
+def test_s1_wants_exactly_the_share_of_hits(hits: int, answer: Answer) -> None:
+    assert answers_of(shared(hits=hits), "s1-hits")[0] is answer
+
+
+@pytest.mark.parametrize(("process", "answer"), between(980_000, ROUND + 32 * MIB))
+def test_s1_allows_the_process_two_percent_less_and_32_mib_more(
+    process: int, answer: Answer
+) -> None:
+    assert answers_of(shared(process=process), "s1-process")[0] is answer
+
+
+@pytest.mark.parametrize(("device", "answer"), between(1_960_000, 2_040_000))
+def test_s1_allows_the_sum_two_percent_of_the_device(device: int, answer: Answer) -> None:
+    assert answers_of(shared(device=device), "s1-sum") == [answer]
+
+
+def test_s1_knows_nothing_of_two_engines_in_one_process_tree() -> None:
+    assert answers_of(shared(), "s1-told-apart") == [H]
+    assert answers_of(shared(trees=1), "s1-told-apart") == [U]
 
 
 def test_two_engines_are_set_against_one_and_against_the_ceiling(tmp_path: Path) -> None:
@@ -90,9 +143,9 @@ def test_one_engine_has_no_fairness(tmp_path: Path) -> None:
 
 def test_s1_holds_when_every_engine_read_its_share(tmp_path: Path) -> None:
     found = findings(scaling_run(tmp_path, 2, read_s=TWO_S))["S1"]
-    assert found.answer is Answer.HELD, found.arithmetic
-    assert "2 engines in 2 process trees" in found.arithmetic
-    assert "instances hit 16777216 + 16777216 = 33554432 B" in found.arithmetic
+    assert found.answer is Answer.HELD, said(found)
+    assert "2 engines in 2 process trees" in said(found)
+    assert "instances hit 16777216 + 16777216 = 33554432 B" in said(found)
 
 
 def test_s1_refutes_an_engine_that_read_what_another_one_hit(tmp_path: Path) -> None:
@@ -105,9 +158,9 @@ def test_s1_refutes_an_engine_that_read_what_another_one_hit(tmp_path: Path) -> 
                 row["value"] = 7_000_000 + (2 * done if row["device"].startswith("a") else 0)
 
     found = findings(scaling_run(tmp_path, 2, read_s=TWO_S, spoil=shift, chunk_bytes=16 << 20))
-    assert found["C4"].answer is Answer.HELD, found["C4"].arithmetic
+    assert found["C4"].answer is Answer.HELD, said(found["C4"])
     assert found["S1"].answer is Answer.REFUTED
-    assert "b: process read 0 B" in found["S1"].arithmetic
+    assert "b: process read 0 B" in said(found["S1"])
 
 
 def test_s1_refutes_engines_under_unequal_load(tmp_path: Path) -> None:
@@ -117,7 +170,7 @@ def test_s1_refutes_engines_under_unequal_load(tmp_path: Path) -> None:
 
     found = findings(scaling_run(tmp_path, 2, read_s=TWO_S, spoil=move))["S1"]
     assert found.answer is Answer.REFUTED
-    assert "a: 3 requests = 2 planned" in found.arithmetic
+    assert "a: 3 requests = 2 planned" in said(found)
 
 
 def test_s1_cannot_tell_engines_of_one_process_tree_apart(tmp_path: Path) -> None:
@@ -128,7 +181,7 @@ def test_s1_cannot_tell_engines_of_one_process_tree_apart(tmp_path: Path) -> Non
 
     found = findings(scaling_run(tmp_path, 2, read_s=TWO_S, spoil=same))["S1"]
     assert found.answer is Answer.UNKNOWN
-    assert "root_pid" in found.detail
+    assert "root_pid" in meant(found)
 
 
 def test_a_process_tree_named_twice_is_counted_once(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.network import LACKS
 from r8.message import Answer
+from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import Tables, event, findings
 from r8.tests.support.transfer_runs import loading_spec, work_run
 
@@ -38,16 +39,16 @@ def test_every_rule_a_mount_leaves_unknown_says_what_would_make_it_known(tmp_pat
     unknown = {name for name, one in found.items() if one.answer is Answer.UNKNOWN}
     assert unknown == set(LACKS)
     for name, lacks in LACKS.items():
-        assert "NFS mount /mnt/nfs took 33554432 B from its server" in found[name].detail
-        assert "captured only." in found[name].detail
-        assert lacks in found[name].detail
+        messages = [one.message for one in found[name].checks]
+        assert messages[:3] == ["no-block-device", "nfs-captured-only", lacks]
+        assert found[name].checks[1].facts == {"mount": MOUNT, "read_bytes": 33_554_432}
     assert found["C3"].answer is Answer.HELD, "the page cache is this host's own"
 
 
 def test_a_directory_that_is_on_no_nfs_mount_is_not_told_about_one(tmp_path: Path) -> None:
     found = findings(work_run(tmp_path, loading_spec(), _on_nfs))
-    assert "no block device" in found["C4"].detail
-    assert "NFS" not in found["C4"].detail
+    assert "no block device" in meant(found["C4"])
+    assert "NFS" not in said(found["C4"])
 
 
 def test_counters_that_were_not_read_around_the_window_are_no_number(tmp_path: Path) -> None:
@@ -58,4 +59,4 @@ def test_counters_that_were_not_read_around_the_window_are_no_number(tmp_path: P
         ]
 
     found = findings(work_run(tmp_path, loading_spec(), late))
-    assert "its counters were not read around the window" in found["C4"].detail
+    assert "its counters were not read around the window" in said(found["C4"])

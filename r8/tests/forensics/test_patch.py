@@ -4,57 +4,115 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from r8.forensics.patch import patch_in_force
 from r8.message import Answer
+from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import Tables, findings, judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun
+from r8.tests.support.stub_case import KV_RUN, H, R, StubCase, answers_of, at_least, exactly
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from r8.message import Check
+
+
+KV = KV_RUN.expectation.hit_bytes
+SEGMENT = 1 << 20
+LOADED = f"R8-PATCH loaded segment_bytes={SEGMENT}"
+
+
+def patched(
+    *,
+    lines: int = 1,
+    size: int = KV,
+    segments: int = KV // SEGMENT,
+    misses: int = 0,
+    loaded: tuple[tuple[str, str], ...] = (("ab" * 32, "parallel"),),
+) -> list[Check]:
+    """C11 of a patched engine that said and counted so."""
+    case = StubCase(
+        answers={
+            "kind = 'patch_loaded'": [(digest, mode, LOADED) for digest, mode in loaded],
+            "FROM patch_reads": [(lines, size, segments, misses)],
+            "SELECT count(*) FROM engine_log": [(7,)],
+        }
+    )
+    return list(patch_in_force(case))
+
+
+@pytest.mark.parametrize(("size", "answer"), exactly(KV))
+def test_c11_wants_exactly_the_bytes_of_the_sessions(size: int, answer: Answer) -> None:
+    assert answers_of(patched(size=size, segments=99), "c11-read-bytes") == [answer]
+
+
+@pytest.mark.parametrize(("segments", "answer"), at_least(KV // SEGMENT))
+def test_c11_wants_as_many_segments_as_fit(segments: int, answer: Answer) -> None:
+    assert answers_of(patched(segments=segments), "c11-segments") == [answer]
+    # One byte more is one segment more.
+    more = patched(size=KV + 1, segments=segments + 1)
+    assert answers_of(more, "c11-segments") == [answer]
+
+
+@pytest.mark.parametrize(("misses", "answer"), [(0, H), (1, R)])
+def test_c11_allows_no_miss(misses: int, answer: Answer) -> None:
+    assert answers_of(patched(misses=misses), "c11-misses") == [answer]
+
+
+def test_c11_wants_every_loaded_line_to_name_the_module_and_the_last_one_to_be_active() -> None:
+    good, other = ("ab" * 32, "parallel"), ("cd" * 32, "parallel")
+    inactive = ("ab" * 32, "serial")
+    assert answers_of(patched(loaded=(other, good)), "c11-module") == [R]
+    assert answers_of(patched(loaded=(good, other)), "c11-module") == [R]
+    assert answers_of(patched(loaded=(inactive, good)), "c11-mode") == [H]
+    assert answers_of(patched(loaded=(good, inactive)), "c11-mode") == [R]
+    assert answers_of(patched(loaded=()), "c11-not-loaded") == [R]
+    assert answers_of(patched(lines=0), "c11-nothing-read") == [R]
 
 
 def test_c11_holds_for_a_patched_engine_that_says_and_counts_so(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun()))["C11"]
     assert found.answer is Answer.HELD
-    assert "patch read 33554432 B = 33554432 B expected" in found.arithmetic
-    assert "32 segments >= 33554432 B / 1048576 B = 32" in found.arithmetic
+    assert "patch read 33554432 B = 33554432 B expected" in said(found)
+    assert "32 segments >= 33554432 B / 1048576 B = 32" in said(found)
 
 
 def test_c11_refutes_a_patch_the_running_engine_never_loaded(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(patch_mode=None)))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "a: 0 R8-PATCH loaded lines of" in found.arithmetic
-    assert "applied too late" in found.detail
+    assert "a: 0 R8-PATCH loaded lines of" in said(found)
+    assert "applied too late" in meant(found)
 
 
 def test_c11_refutes_another_module(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(patch_sha256="cd" * 32)))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "engine says module cdcdcdcdcdcd mode parallel, plan says abababababab" in (
-        found.arithmetic
-    )
+    assert "engine says module cdcdcdcdcdcd = abababababab planned [refuted]" in said(found)
 
 
 def test_c11_refutes_a_patched_arm_in_serial_mode(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(patch_mode="serial")))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "mode serial, plan says abababababab parallel [refuted]" in found.arithmetic
-    assert "16 segments >= 33554432 B / 1048576 B = 32 [refuted]" in found.arithmetic
+    assert "engine says mode serial = parallel [refuted]" in said(found)
+    assert "16 segments >= 33554432 B / 1048576 B = 32 [refuted]" in said(found)
 
 
 def test_c11_refutes_a_patch_that_is_loaded_and_reads_nothing(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(patch_reads=False)))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "0 R8-PATCH read lines in the measured phase, 33554432 B expected" in found.arithmetic
+    assert "0 R8-PATCH read lines in the measured phase, 33554432 B expected" in said(found)
 
 
 def test_c11_refutes_misses_and_short_reads(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(patch_misses=1)))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "a: 4 misses [refuted]" in found.arithmetic
+    assert "a: 4 misses [refuted]" in said(found)
     short = SyntheticRun(run_id="short", hit_tokens=768)
     found = findings(judged_run(tmp_path, short))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "patch read 25165824 B = 33554432 B expected [refuted]" in found.arithmetic
+    assert "patch read 25165824 B = 33554432 B expected [refuted]" in said(found)
 
 
 def test_c11_refutes_a_patched_arm_on_the_base_file(tmp_path: Path) -> None:
@@ -64,7 +122,7 @@ def test_c11_refutes_a_patched_arm_on_the_base_file(tmp_path: Path) -> None:
 
     found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "target 0b0b0b0b0b0b differs from base 0b0b0b0b0b0b [refuted]" in found.arithmetic
+    assert "target 0b0b0b0b0b0b differs from base 0b0b0b0b0b0b [refuted]" in said(found)
 
 
 def test_c11_refutes_a_tree_that_changed_before_the_start(tmp_path: Path) -> None:
@@ -73,13 +131,13 @@ def test_c11_refutes_a_tree_that_changed_before_the_start(tmp_path: Path) -> Non
 
     found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "1 of 5 fields differ from run.json: module_sha256 [refuted]" in found.arithmetic
+    assert "1 of 5 fields differ from run.json (module_sha256) [refuted]" in said(found)
 
 
 def test_c11_holds_for_an_unpatched_engine_on_the_base_file(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(arm="unpatched")))["C11"]
     assert found.answer is Answer.HELD
-    assert "a: 0 R8-PATCH lines" in found.arithmetic
+    assert "a: no R8-PATCH line among" in said(found)
 
 
 def test_c11_holds_for_an_unpatched_arm_in_serial_mode(tmp_path: Path) -> None:
@@ -91,7 +149,7 @@ def test_c11_refutes_an_unpatched_arm_with_an_active_patch(tmp_path: Path) -> No
     spec = SyntheticRun(arm="unpatched", patch_mode="parallel")
     found = findings(judged_run(tmp_path, spec))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "a: patch loaded, mode parallel [refuted]" in found.arithmetic
+    assert "a: patch loaded, mode parallel = serial [refuted]" in said(found)
 
 
 def test_c11_refutes_an_unpatched_arm_on_a_modified_file(tmp_path: Path) -> None:
@@ -101,7 +159,7 @@ def test_c11_refutes_an_unpatched_arm_on_a_modified_file(tmp_path: Path) -> None
 
     found = findings(judged_run(tmp_path, SyntheticRun(arm="unpatched"), edit))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "target 0c0c0c0c0c0c = base 0b0b0b0b0b0b [refuted]" in found.arithmetic
+    assert "target 0c0c0c0c0c0c = base 0b0b0b0b0b0b [refuted]" in said(found)
 
 
 def test_c11_is_unknown_without_state_event_or_log(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.gate import refusals
+from r8.tests.support.findings import said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +45,7 @@ def look(evidence: Evidence) -> Seen:
         run_id=evidence.run.run_id,
         device_to_engine=device / values["engine_hit_bytes"],
         process_to_device=values["process_read_bytes"] / device,
-        refused=tuple(f"{one.rule_id} {one.answer}: {one.arithmetic}" for one in refusals(found)),
+        refused=tuple(f"{one.rule_id} {one.answer}: {said(one)}" for one in refusals(found)),
     )
 
 

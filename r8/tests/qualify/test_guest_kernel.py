@@ -16,6 +16,7 @@ from r8.evidence.database import connect
 from r8.evidence.finalise import finalise
 from r8.evidence.reader import read_run
 from r8.message import Answer
+from r8.tests.support.findings import meant, said
 from r8.tests.support.guest import find_kernel, run_in_guest
 from r8.tests.support.judged_run import findings
 
@@ -107,22 +108,22 @@ def test_a_clean_cell_on_md_over_nvme_heads_balances_sector_by_sector(
     assert of_heads == (0 if kernel.version.startswith("6.1.") else read["md0"])
     found = findings(evidence)
     broken = [
-        f"{one.rule_id} {one.answer}: {one.arithmetic}"
+        f"{one.rule_id} {one.answer}: {said(one)}"
         for one in found.values()
         if one.answer not in HELD
     ]
-    print(found["C4"].arithmetic)
+    print(said(found["C4"]))
     assert broken == []
-    assert "members read" in found["C4"].arithmetic
+    assert "members read" in said(found["C4"])
 
 
 def test_a_path_that_goes_in_the_window_is_refuted(kernel: Kernel, tmp_path: Path) -> None:
     found = findings(cell(kernel, tmp_path, "path", LOSE_A_PATH, "in_window=lose_a_path"))
     assert found["C8"].answer is Answer.REFUTED
-    print(found["C8"].arithmetic)
+    print(said(found["C8"]))
 
 
 def test_a_member_that_is_read_beside_the_array_is_refuted(kernel: Kernel, tmp_path: Path) -> None:
     found = findings(cell(kernel, tmp_path, "member", READ_A_MEMBER, "in_window=read_a_member"))
     assert found["C4"].answer is Answer.REFUTED
-    assert "Members and stack disagree" in found["C4"].detail
+    assert "Members and stack disagree" in meant(found["C4"])

@@ -13,6 +13,7 @@ from r8.evidence.database import connect
 from r8.evidence.reader import Evidence, find_runs, read_run
 from r8.forensics.gate import not_held
 from r8.tests.qualify import rehearse
+from r8.tests.support.findings import said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,7 @@ def _evidence(tmp_path: Path) -> Evidence:
 
 def test_a_run_whose_page_cache_was_not_dropped_is_refused(tmp_path: Path) -> None:
     output = _run(tmp_path, ('name = "local"', 'name = "local"\ndrop_caches = ["true"]'))
-    refused = {one.rule_id: one.arithmetic for one in not_held(_evidence(tmp_path))}
+    refused = {one.rule_id: said(one) for one in not_held(_evidence(tmp_path))}
     print(refused)
     assert {"C3", "C4"} <= set(refused), output[-2000:]
     assert "refuted" in refused["C3"]
@@ -80,7 +81,7 @@ def test_a_run_whose_kv_lies_on_another_device_is_refused(tmp_path: Path) -> Non
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     output = _run(tmp_path, during=lambda run: _lead_elsewhere(run, elsewhere))
-    refused = {one.rule_id: one.arithmetic for one in not_held(_evidence(tmp_path))}
+    refused = {one.rule_id: said(one) for one in not_held(_evidence(tmp_path))}
     print(refused)
     assert "refuted" in refused["C1"], output[-2000:]
     assert "C4" in refused
@@ -90,7 +91,7 @@ def test_a_run_in_which_one_of_sixteen_requests_failed_is_refused(tmp_path: Path
     engine = '"-m", "vllm.entrypoints.openai.api_server"'
     output = _run(tmp_path, (engine, f'"{FAILING_SERVER}"'))
     evidence = _evidence(tmp_path)
-    refused = {one.rule_id: one.arithmetic for one in not_held(evidence)}
+    refused = {one.rule_id: said(one) for one in not_held(evidence)}
     print(refused)
     assert "1 of 16 requests failed" in refused.get("Q1", ""), output[-2000:]
     with connect([evidence]) as base:

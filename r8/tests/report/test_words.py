@@ -12,6 +12,7 @@ from fluent.syntax import ast as ftl
 from fluent.syntax import parse
 from fluent.syntax.visitor import Visitor
 
+from r8.forensics.rules import RULES
 from r8.message import Check, Fact, Message, missing, not_applicable
 from r8.report.words import (
     CATALOGUES,
@@ -21,6 +22,7 @@ from r8.report.words import (
     render,
     render_check,
     render_otherwise,
+    render_part,
     render_reason,
     shown,
 )
@@ -171,7 +173,9 @@ def test_no_entry_is_left_that_nothing_uses() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    assert set(ENTRIES["en"]) - texts - {entry for _, entry, _ in REASONS} == set()
+    rules = {rule.entry for rule in RULES}
+    reasons = {entry for _, entry, _ in REASONS}
+    assert set(ENTRIES["en"]) - texts - rules - reasons == set()
 
 
 def test_the_reasons_of_a_query_are_seen_where_they_are_made() -> None:
@@ -232,8 +236,10 @@ def test_a_value_is_written_with_its_unit(value: Fact, unit: str, text: str) -> 
 def test_what_is_not_in_the_catalogues_is_no_text() -> None:
     with pytest.raises(LookupError, match="no entry 'c99-none'"):
         render(Message(id="c99-none"))
-    with pytest.raises(LookupError, match="has no otherwise"):
-        render_otherwise(missing("x", "mark-unknown"))
+    with pytest.raises(LookupError, match="has no because"):
+        render_part("mark-unknown", "because", {})
+    with pytest.raises(ValueError, match="entry 'c3-drop' of 'en': Unknown external: measured"):
+        render(Message(id="c3-drop"))
 
 
 @pytest.mark.parametrize(
@@ -251,3 +257,4 @@ def test_a_check_that_held_needs_no_explanation() -> None:
     held = Check(quantity="x", measured=1, op="==", limit=1, message="mark-unknown")
     assert (render_check(held), render_otherwise(held)) == ("[unknown]", "")
     assert OTHERWISE not in ENTRIES["en"]["mark-unknown"]
+    assert render_otherwise(missing("x", "mark-unknown")) == ""

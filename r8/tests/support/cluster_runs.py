@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from r8.claims.reports import load_reports
 from r8.forensics.rules import RULES
 from r8.message import Answer
-from r8.model import Basis, Finding
+from r8.model import Basis
+from r8.tests.support.findings import finding_of
 from r8.tests.support.judged_run import judged_run
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 from r8.verdict.session import Session, Value
@@ -108,13 +109,7 @@ def told(
             run = replace(synthetic_run(spec), order=order)
             runs.append(run)
             ttft_s[run.run_id] = seconds * (1 + 0.001 * (block % 3))
-    findings = tuple(
-        Finding(
-            rule_id=rule.rule_id, run_id=run.run_id, answer=answer, arithmetic="told", detail=""
-        )
-        for run in runs
-        for rule in RULES
-    )
+    findings = tuple(finding_of(rule.rule_id, run.run_id, answer) for run in runs for rule in RULES)
     return ToldSession(
         runs=tuple(runs),
         findings=findings,

@@ -18,6 +18,7 @@ from r8.message import Answer
 from r8.model import Basis, Outcome
 from r8.report.diff import as_json, table, translated
 from r8.tests.support.cluster_runs import R1, R2, cluster_run, r2_blocks, told
+from r8.tests.support.findings import all_held
 from r8.tests.support.judged_run import judged_run
 from r8.tests.support.run_factory import SyntheticRun
 from r8.verdict.diff import DiffRow, against_report, against_runs
@@ -36,7 +37,7 @@ LEDGER, REPORTS = load_ledger(), load_reports()
 def certified(evidences: Sequence[Evidence]) -> Session:
     """A fake certificate over real run directories: every finding held, so that numbers decide."""
     session = open_session(evidences)
-    held = tuple(replace(one, answer=Answer.HELD) for one in session.findings)
+    held = all_held(session.findings)
     return replace(session, findings=held)
 
 

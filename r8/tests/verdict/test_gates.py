@@ -15,6 +15,7 @@ from r8.errors import UsageError
 from r8.message import Answer, Message
 from r8.model import Basis, Outcome
 from r8.tests.support.cluster_runs import R1, R2, cluster_run, told
+from r8.tests.support.findings import all_held
 from r8.verdict.gates import GateItem, gate
 from r8.verdict.session import Session, open_session
 
@@ -119,7 +120,7 @@ def test_g2_refuses_evidence_without_a_certificate(answer: Answer) -> None:
 def test_g2_reads_the_stress_of_a_real_run_directory(tmp_path: Path) -> None:
     run = cluster_run(tmp_path, R1, "patched", concurrency=16, ceiling_bytes_per_s=PORT)
     session = open_session([run])
-    held = tuple(replace(one, answer=Answer.HELD) for one in session.findings)
+    held = all_held(session.findings)
     item = items("G2", replace(session, findings=held))["line-efficiency"]
     assert item.outcome is Outcome.REPRODUCED
     assert item.message.facts["lowest_share"] == pytest.approx(1.0, rel=0.01)

@@ -10,7 +10,8 @@ import pytest
 from r8.errors import UsageError
 from r8.forensics.rules import RULES
 from r8.message import Answer
-from r8.model import Basis, Claim, Finding, Outcome, Run
+from r8.model import Basis, Claim, Outcome, Run
+from r8.tests.support.findings import finding_of
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 from r8.verdict.judge import exit_code, headline, judge_session
 from r8.verdict.session import Session, Value
@@ -54,13 +55,7 @@ def session_of(
         told[run.run_id, "ttft"] = (ttft_s[run.arm][run.block] * S, "ns")
         told[run.run_id, "device_read_bytes"] = (0.0, "bytes")
     findings = tuple(
-        Finding(
-            rule_id=rule.rule_id,
-            run_id=run.run_id,
-            answer=spoiled.get(rule.rule_id, Answer.HELD),
-            arithmetic="7 of 16",
-            detail="",
-        )
+        finding_of(rule.rule_id, run.run_id, spoiled.get(rule.rule_id, Answer.HELD))
         for run in runs
         for rule in RULES
     )
@@ -89,7 +84,6 @@ def ratio_claim(**changes: object) -> Claim:
         as_printed="4.1x",
         figure_ids=("r1.patch.ttft.gain",),
         comparability={},
-        needs_rules=tuple(rule.rule_id for rule in RULES),
         min_blocks=5,
         looks=2,
     )
@@ -239,16 +233,15 @@ def test_runs_of_another_workload_are_not_pooled() -> None:
 def test_a_rule_that_is_not_held_makes_the_claim_invalid(answer: Answer) -> None:
     verdict = judged(session_of(blocks(5), STEADY, C4=answer), ratio_claim())
     assert verdict.outcome is Outcome.INVALID
-    assert f"C4 {answer} in campaign-1-b0-unpatched-c16: 7 of 16" in verdict.reason
+    why = {Answer.REFUTED: "n: 7 <= 1", Answer.UNKNOWN: "n: unknown (no-measure-window)"}[answer]
+    assert f"C4 {answer} in campaign-1-b0-unpatched-c16: {why}" in verdict.reason
     assert "and 7 more findings" in verdict.reason
     assert exit_code([verdict]) == 3
 
 
-def test_a_rule_the_claim_does_not_need_does_not_touch_it() -> None:
-    claim = ratio_claim(needs_rules=("C3",))
-    assert judged(session_of(blocks(5), STEADY, C4=Answer.REFUTED), claim).outcome is (
-        Outcome.REPRODUCED
-    )
+def test_a_rule_that_does_not_apply_does_not_touch_the_claim() -> None:
+    verdict = judged(session_of(blocks(5), STEADY, C4=Answer.NOT_APPLICABLE), ratio_claim())
+    assert verdict.outcome is Outcome.REPRODUCED
 
 
 def test_a_missing_number_is_invalid_and_named() -> None:

@@ -65,7 +65,7 @@ def _other_token(tables: Tables) -> None:
     [
         ("workload", None, {"seed": 99}, "seed: 7 sealed, 99 again"),
         ("workload", None, {"arm": "unpatched"}, "arm: patched sealed, unpatched again"),
-        ("certificate", None, {"resident_share": 1.0}, "C3: "),
+        ("certificate", None, {"resident_share": 1.0}, "C3 refuted"),
         ("tokens", _other_token, {}, "3 of 4 outputs identical"),
         ("counts", None, {"output_tokens": 4}, "session 0: (1025, 5) sealed, (1025, 4) again"),
         ("time", None, {"ttft_s": (1.0, 2.3, 3.3, 4.4)}, "+15.00%, allowed +-10%"),

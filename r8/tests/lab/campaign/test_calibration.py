@@ -25,9 +25,9 @@ from r8.lab.preflight.preflight import preflight
 from r8.lab.site.load import load_site
 from r8.lab.site.machines import ALIGNMENT_BYTES, Device, Host, Stress
 from r8.lab.testbed import prepare
-from r8.message import Answer
 from r8.model import Outcome
 from r8.tests.support.cluster_runs import R1, cluster_spec
+from r8.tests.support.findings import all_held
 from r8.tests.support.judged_run import judged_run
 from r8.verdict.gates import gate
 from r8.verdict.session import open_session
@@ -257,7 +257,7 @@ def test_gate_g2_judges_the_line_by_the_rows_fio_left(
 
     spec = cluster_spec(R1, "patched", 0, 9.3, concurrency=16)
     session = open_session([judged_run(tmp_path, spec, put)])
-    held = tuple(replace(one, answer=Answer.HELD) for one in session.findings)
+    held = all_held(session.findings)
     items = gate("G2", replace(session, findings=held), load_ledger(), load_reports(), 1000)
     line = next(one for one in items if one.name == "line-efficiency")
     if not measured:

@@ -20,6 +20,7 @@ import pytest
 from r8.message import Answer
 from r8.tests.support.fault_lab import Cell, evict
 from r8.tests.support.fault_lab_testbed import ShapedBed, make_ground
+from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def test_a_clean_cell_passes_every_rule(testbed: ShapedBed) -> None:
     spec = {"link_bytes_per_s": 50_000_000_000}
     found = testbed.judge("clean", spec=spec, other_devices=(testbed.local.name,))
     broken = [
-        f"{one.rule_id} {one.answer}: {one.arithmetic}"
+        f"{one.rule_id} {one.answer}: {said(one)}"
         for one in found.values()
         if one.answer not in HELD
     ]
@@ -48,21 +49,21 @@ def test_a_clean_cell_passes_every_rule(testbed: ShapedBed) -> None:
     silent = {name for name, one in found.items() if one.answer is Answer.NOT_APPLICABLE}
     # No recompute arm, no GPU, one engine, nothing written.
     assert silent <= {"C7", "G1", "S1", "W1", "W2", "W3"}
-    assert f"engine hit {KV_BYTES} B = 1.00" in found["C4"].arithmetic
+    assert f"engine hit {KV_BYTES} B = 1.00" in said(found["C4"])
 
 
 def test_a_page_cache_left_warm_is_refuted_by_residency_and_by_bytes(testbed: ShapedBed) -> None:
     found = testbed.judge("warm", drop=lambda _: ["true"])
     assert found["C3"].answer is Answer.REFUTED
-    assert "20 of 20 files above 1% resident" in found["C3"].arithmetic
+    assert "20 of 20 files above 1% resident" in said(found["C3"])
     assert found["C4"].answer is Answer.REFUTED
 
 
 def test_a_drop_on_the_wrong_file_system_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("wrong-fs", drop=lambda _: evict(testbed.local.mount))
     assert found["C3"].answer is Answer.REFUTED
-    assert "drop returned 0" in found["C3"].arithmetic
-    assert "did not reach this file system" in found["C3"].detail
+    assert "drop returned 0" in said(found["C3"])
+    assert "did not reach this file system" in meant(found["C3"])
 
 
 def test_kv_on_another_device_is_refuted_by_its_place(testbed: ShapedBed) -> None:
@@ -70,7 +71,7 @@ def test_kv_on_another_device_is_refuted_by_its_place(testbed: ShapedBed) -> Non
         "elsewhere", kv_root=testbed.local.mount, other_devices=(testbed.local.name,)
     )
     assert found["C1"].answer is Answer.REFUTED
-    assert f"20 on {testbed.local.name}" in found["C1"].arithmetic
+    assert f"20 on {testbed.local.name}" in said(found["C1"])
     assert found["C4"].answer is Answer.REFUTED
     assert found["C5"].answer is Answer.REFUTED
 
@@ -83,13 +84,13 @@ def test_a_second_process_reading_the_device_is_refuted_by_bytes(testbed: Shaped
 
     found = testbed.judge("second", in_window=read)
     assert found["C4"].answer is Answer.REFUTED
-    assert "something else reads it" in found["C4"].detail
+    assert "something else reads it" in meant(found["C4"])
 
 
 def test_a_device_that_came_back_as_another_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("replaced", in_window=lambda cell: cell.device.attach_again())
     assert found["C8"].answer is Answer.REFUTED
-    assert "diskseq" in found["C8"].arithmetic
+    assert "diskseq" in said(found["C8"])
 
 
 def test_a_device_that_disappears_is_refuted(testbed: ShapedBed) -> None:
@@ -103,45 +104,45 @@ def test_a_device_that_disappears_is_refuted(testbed: ShapedBed) -> None:
         subprocess.run(["losetup", testbed.spare, str(testbed.spare_image)], check=False)
     assert found["C8"].answer is Answer.REFUTED
     # Another loop device may have come meanwhile, which the kernel counts in diskseq.
-    assert re.search(rf"{name}: [^;]*state attached -> detached", found["C8"].arithmetic)
+    assert re.search(rf"{name}: [^;]*state attached -> detached", said(found["C8"]))
 
 
 def test_a_dram_tier_that_serves_half_the_hits_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("tier", read_share=0.5)
     assert found["C4"].answer is Answer.REFUTED
     assert found["C6"].answer is Answer.REFUTED
-    assert "A tier in DRAM served hits" in found["C6"].detail
+    assert "A tier in DRAM served hits" in meant(found["C6"])
 
 
 def test_prefix_caching_left_on_is_refuted_by_the_servers_own_word(testbed: ShapedBed) -> None:
     found = testbed.judge("prefix", spec={"enable_prefix_caching": True, "computed_tokens": 256})
     assert found["C6"].answer is Answer.REFUTED
-    assert "enable_prefix_caching True = False [refuted]" in found["C6"].arithmetic
+    assert "enable_prefix_caching True = False [refuted]" in said(found["C6"])
 
 
 def test_probes_killed_for_three_seconds_are_a_hole(testbed: ShapedBed) -> None:
     found = testbed.judge("hole", in_window=lambda cell: cell.restart_probes(3.0))
     assert found["C8"].answer is Answer.REFUTED
-    assert "The probe was stopped inside the window" in found["C8"].detail
+    assert "The probe was stopped inside the window" in meant(found["C8"])
 
 
 def test_a_drop_that_returns_an_error_is_refuted_with_its_words(testbed: ShapedBed) -> None:
     found = testbed.judge("error", drop=lambda _: ["sh", "-c", "echo read-only >&2; exit 3"])
     assert found["C3"].answer is Answer.REFUTED
-    assert "drop returned 3 [refuted]" in found["C3"].arithmetic
-    assert "read-only" in found["C3"].detail
+    assert "drop returned 3 [refuted]" in said(found["C3"])
+    assert "read-only" in meant(found["C3"])
 
 
 def test_a_drop_that_hangs_never_counts_as_one(testbed: ShapedBed) -> None:
     found = testbed.judge("hang", drop=lambda _: ["sleep", "60"], drop_timeout_s=0.5)
     assert found["C3"].answer in {Answer.UNKNOWN, Answer.REFUTED}
-    assert "drop returned None [unknown]" in found["C3"].arithmetic
+    assert "drop returned None [unknown]" in said(found["C3"])
 
 
 def test_residency_read_by_somebody_else_is_not_believed(testbed: ShapedBed) -> None:
     found = testbed.judge("nobody", residency_uid=65534)
     assert found["C3"].answer is Answer.UNKNOWN
-    assert "self-test of the method true for 0 of 20 [unknown]" in found["C3"].arithmetic
+    assert "self-test of the method true for 0 of 20 [unknown]" in said(found["C3"])
 
 
 def test_o_direct_on_tmpfs_is_refuted_by_bytes_and_has_no_device(testbed: ShapedBed) -> None:
@@ -159,10 +160,10 @@ def test_o_direct_on_tmpfs_is_refuted_by_bytes_and_has_no_device(testbed: Shaped
     taken = "direct" if kernel >= O_DIRECT_ON_TMPFS_SINCE else "EINVAL"
     assert json.loads(end["detail"])["read"] == [taken]
     assert found["C1"].answer is Answer.REFUTED
-    assert "20 on an unknown device" in found["C1"].arithmetic
+    assert "20 on an unknown device" in said(found["C1"])
     assert found["C4"].answer is Answer.REFUTED
-    assert "C4 is refuted" in found["N1"].arithmetic
-    assert "a cache served the rest" in found["C4"].detail
+    assert "C4 is refuted" in said(found["N1"])
+    assert "a cache served the rest" in meant(found["C4"])
 
 
 def test_o_direct_on_a_device_reads_the_device_though_the_files_are_cached(
@@ -172,13 +173,13 @@ def test_o_direct_on_a_device_reads_the_device_though_the_files_are_cached(
     found = testbed.judge("direct", direct=True)
     assert found["C4"].answer is Answer.HELD
     assert found["N1"].answer is Answer.REFUTED
-    assert "C4 proves nothing here" in found["N1"].detail
+    assert "C4 proves nothing here" in meant(found["N1"])
 
 
 def test_a_read_faster_than_the_declared_link_is_refuted(testbed: ShapedBed) -> None:
     found = testbed.judge("fast", spec={"link_bytes_per_s": 1_000_000})
     assert found["C9"].answer is Answer.REFUTED
-    assert "a cache on this side of it" in found["C9"].detail
+    assert "a cache on this side of it" in meant(found["C9"])
     others = {name for name, one in found.items() if one.answer not in HELD}
     assert others == {"C9"}
 
@@ -212,6 +213,6 @@ def test_in_a_user_namespace_with_proc_sys_read_only_the_drop_says_why_it_cannot
     # The same command's end in a cell: C3 names it, every other rule is answered.
     script = f"echo {said['error']!r} >&2; exit {said['rc']}"
     found = testbed.judge("container", drop=lambda _: ["sh", "-c", script])
-    assert "drop returned" in found["C3"].arithmetic
-    assert "Read-only file system" in found["C3"].detail or "denied" in found["C3"].detail
+    assert "drop returned" in said(found["C3"])
+    assert "Read-only file system" in meant(found["C3"]) or "denied" in meant(found["C3"])
     assert {name for name, one in found.items() if one.answer not in HELD} == {"C3", "C4", "C6"}

@@ -43,6 +43,7 @@ from r8.tests.support.faulty_fs import (
     control_of,
     faulty_device,
 )
+from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:
@@ -224,9 +225,9 @@ def test_a_save_on_a_real_device_is_durable_reads_back_and_takes_what_the_shape_
 ) -> None:
     evidence = read_run(bench.run())
     found = findings(evidence)
-    bad = {k: f"{f.answer} {f.arithmetic} {f.detail}" for k, f in found.items()}
+    bad = {k: f"{f.answer} {said(f)} {meant(f)}" for k, f in found.items()}
     assert {k: bad[k] for k, f in found.items() if f.answer not in PASSING} == {}
-    assert "2 of 2 parts have saved SHA-256" in found["W2"].arithmetic
+    assert "2 of 2 parts have saved SHA-256" in said(found["W2"])
     assert bench.control.counters()["fsyncs"] > 0
     assert list(bench.device.kv_dir.iterdir()) == []
 
@@ -241,8 +242,8 @@ def test_a_save_timed_without_its_flush_is_refused_by_the_durability_rule(
     monkeypatch.setattr(jobs, "JOBS", (unflushed,))
     found = bench.findings()
     assert found["W1"].answer is Answer.REFUTED
-    assert "0 of 6 files flushed" in found["W1"].arithmetic
-    assert "Bytes were still in memory when the time ended." in found["W1"].detail
+    assert "0 of 6 files flushed" in said(found["W1"])
+    assert "Bytes were still in memory when the time ended." in meant(found["W1"])
     assert found["Q1"].answer is Answer.HELD, "every rank said it was done"
 
 
@@ -253,11 +254,11 @@ def test_a_rank_killed_in_the_middle_leaves_an_invalid_cell_and_nothing_half_ren
     found = bench.findings()
     assert bench.struck == ["in the middle"]
     assert found["W1"].answer is Answer.REFUTED
-    assert "w1 ended: ended with code -9" in found["W1"].arithmetic
-    assert "w0 failed: RankError" in found["W1"].arithmetic
+    assert "w1 ended: ended with code -9" in said(found["W1"])
+    assert "w0 failed: RankError" in said(found["W1"])
     assert found["W2"].answer is Answer.REFUTED
-    assert found["W3"].answer is Answer.HELD, found["W3"].arithmetic
-    assert "directory holds step-1 = step-1" in found["W3"].arithmetic
+    assert found["W3"].answer is Answer.HELD, said(found["W3"])
+    assert "directory holds step-1 = step-1" in said(found["W3"])
 
 
 def test_a_full_file_system_leaves_an_invalid_cell_with_the_reason(bench: Bench) -> None:
@@ -272,8 +273,8 @@ def test_a_full_file_system_leaves_an_invalid_cell_with_the_reason(bench: Bench)
     found = bench.findings()
     assert bench.struck == ["in the middle"]
     assert found["W1"].answer is Answer.REFUTED
-    assert "No space left on device" in found["W1"].arithmetic
-    assert found["W3"].answer is Answer.HELD, found["W3"].arithmetic
+    assert "No space left on device" in said(found["W1"])
+    assert found["W3"].answer is Answer.HELD, said(found["W3"])
 
 
 def test_a_device_that_fails_writes_leaves_an_invalid_cell_with_the_reason(bench: Bench) -> None:
@@ -281,9 +282,9 @@ def test_a_device_that_fails_writes_leaves_an_invalid_cell_with_the_reason(bench
     found = bench.findings()
     assert bench.struck == ["in the middle"]
     assert found["W1"].answer is Answer.REFUTED
-    assert "Input/output error" in found["W1"].arithmetic
+    assert "Input/output error" in said(found["W1"])
     assert found["W2"].answer is Answer.REFUTED
-    assert found["W3"].answer is Answer.HELD, found["W3"].arithmetic
+    assert found["W3"].answer is Answer.HELD, said(found["W3"])
 
 
 def test_a_device_that_takes_no_write_says_so_first(bench: Bench) -> None:
@@ -331,7 +332,7 @@ def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_
     (evidence,) = [read_run(path.parent) for path in bench.home.glob("runs/*/*/MANIFEST.sha256")]
     found = findings(evidence)
     assert found["W1"].answer is Answer.REFUTED
-    assert "Input/output error" in found["W1"].arithmetic
+    assert "Input/output error" in said(found["W1"])
     left = sorted(path.name for path in Path(evidence.run.kv_dir).iterdir())
     assert "step-2" not in left
     assert set(left) <= {"step-1", "step-2.partial"}

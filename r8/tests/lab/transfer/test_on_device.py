@@ -19,6 +19,7 @@ from r8.lab.rehearsal.fallback import LOOP, capabilities
 from r8.lab.rehearsal.stack import is_ready
 from r8.lab.site.load import load_site
 from r8.message import Answer
+from r8.tests.support.findings import said
 from r8.tests.support.judged_run import findings
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ def _load_once(tmp_path: Path, *, drops: bool) -> dict[str, Finding]:
 
 def test_a_loader_that_reads_the_page_cache_is_refused_by_c3_and_c4(tmp_path: Path) -> None:
     found = _load_once(tmp_path, drops=False)
-    assert found["C3"].answer is Answer.REFUTED, found["C3"].arithmetic
-    assert found["C4"].answer is Answer.REFUTED, found["C4"].arithmetic
-    assert found["Q1"].answer is Answer.HELD, found["Q1"].arithmetic
+    assert found["C3"].answer is Answer.REFUTED, said(found["C3"])
+    assert found["C4"].answer is Answer.REFUTED, said(found["C4"])
+    assert found["Q1"].answer is Answer.HELD, said(found["Q1"])
 
 
 def test_the_same_loader_after_a_drop_that_works_is_certified(tmp_path: Path) -> None:
     found = _load_once(tmp_path, drops=True)
     for rule in ("C1", "C2", "C3", "C4", "C5", "C8", "C10", "Q1", "Q2"):
-        assert found[rule].answer is Answer.HELD, f"{rule}: {found[rule].arithmetic}"
+        assert found[rule].answer is Answer.HELD, f"{rule}: {said(found[rule])}"

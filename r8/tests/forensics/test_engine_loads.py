@@ -11,6 +11,7 @@ from r8.forensics.certificate import PASSING
 from r8.message import Answer
 from r8.metrics.measure import measure, pick
 from r8.report.document import report
+from r8.tests.support.findings import said
 from r8.tests.support.judged_run import Tables, findings
 from r8.tests.support.transfer_runs import WORKERS, S, change_work, loading_spec, work_run
 
@@ -70,9 +71,9 @@ def _value(run: Evidence, metric: str, statistic: str = "mean") -> Measurement:
 def test_engines_whose_words_agree_are_certified_and_their_words_are_shown(tmp_path: Path) -> None:
     run = engine_run(tmp_path)
     found = findings(run)
-    assert found["E2"].answer is Answer.HELD, found["E2"].arithmetic
-    assert found["C10"].answer is Answer.HELD, found["C10"].arithmetic
-    assert "2 engines loaded together for 4.000 s" in found["C10"].arithmetic
+    assert found["E2"].answer is Answer.HELD, said(found["E2"])
+    assert found["C10"].answer is Answer.HELD, said(found["C10"])
+    assert "2 engines loaded together for 4.000 s" in said(found["C10"])
     assert all(one.answer in PASSING for one in found.values())
     assert _value(run, "work_time").value == 4 * S
     assert _value(run, "engine_start").value == 36 * S
@@ -83,18 +84,18 @@ def test_engines_whose_words_agree_are_certified_and_their_words_are_shown(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("said", "answer", "word"),
+    ("told", "answer", "word"),
     [
-        ({"seconds": 4.5}, Answer.REFUTED, "engine says 4.50 s"),
+        ({"seconds": 4.5}, Answer.REFUTED, "engine says 4.5 s"),
         ({"path": "/other/model"}, Answer.REFUTED, "loaded /other/model = /kv/model-w1"),
-        ({"gib": 0.5}, Answer.REFUTED, "engine says 0.50 GiB"),
+        ({"gib": 0.5}, Answer.REFUTED, "engine says 0.5 GiB"),
     ],
 )
 def test_an_engine_that_says_something_else_is_refused(
-    tmp_path: Path, said: dict[str, Any], answer: Answer, word: str
+    tmp_path: Path, told: dict[str, Any], answer: Answer, word: str
 ) -> None:
-    found = findings(engine_run(tmp_path, **said))["E2"]
-    assert (found.answer, word in found.arithmetic) == (answer, True), found.arithmetic
+    found = findings(engine_run(tmp_path, **told))["E2"]
+    assert (found.answer, word in said(found)) == (answer, True), said(found)
 
 
 def begin_ns(tables: Tables, worker: str) -> int:
@@ -125,7 +126,7 @@ def test_engines_that_load_one_after_the_other_are_no_concurrent_load(tmp_path: 
 
     found = findings(engine_run(tmp_path, later))["C10"]
     assert found.answer is Answer.REFUTED
-    assert "together for 1.000 s >= 2.000 s" in found.arithmetic
+    assert "together for 1.000 s >= 2.000 s" in said(found)
 
 
 def test_what_switched_engines_served_counts_from_their_first_answers(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from r8.forensics.certificate import PASSING
 from r8.forensics.rules import RULES
 from r8.message import Answer
+from r8.tests.support.findings import said
 from r8.tests.support.judged_run import Tables, findings
 from r8.tests.support.transfer_runs import change_work, loading_spec, read_again, work_run
 
@@ -29,7 +30,7 @@ def test_a_good_loading_run_holds_what_applies_and_says_what_does_not(tmp_path: 
     assert {"C6", "C11", "E1", "E2", "N2"} <= OF_ENGINES
     for rule in OF_ENGINES:
         assert found[rule].answer is Answer.NOT_APPLICABLE
-        assert "does not apply" in found[rule].arithmetic
+        assert "does not apply" in said(found[rule])
     assert all(one.answer in PASSING for one in found.values())
 
 
@@ -75,12 +76,12 @@ def _dead(tables: Tables) -> None:
     [
         (_failed, "Q1", Answer.REFUTED, "no space"),
         (_killed, "Q1", Answer.REFUTED, "code -9"),
-        (_twice, "Q1", Answer.REFUTED, "3 rows of 2 workers"),
+        (_twice, "Q1", Answer.REFUTED, "3 rows of workers = 2 planned"),
         (_short, "Q1", Answer.REFUTED, "workers moved"),
         (_short, "C4", Answer.REFUTED, "workers moved"),
         (_failed, "C4", Answer.UNKNOWN, "not known"),
         (_late, "C10", Answer.REFUTED, "lag behind the barrier"),
-        (_early, "C10", Answer.REFUTED, "1 workers early"),
+        (_early, "C10", Answer.REFUTED, "1 of 2 workers began before the barrier"),
         (_silent, "Q1", Answer.UNKNOWN, "no row"),
         (_silent, "C10", Answer.UNKNOWN, "no worker"),
         (_dead, "C8", Answer.UNKNOWN, "w1: no process"),
@@ -90,7 +91,7 @@ def test_a_rule_of_workers_says_no(
     tmp_path: Path, edit: Callable[[Tables], None], rule: str, answer: Answer, word: str
 ) -> None:
     found = findings(work_run(tmp_path, loading_spec(), edit))[rule]
-    assert (found.answer, word in found.arithmetic) == (answer, True), found.arithmetic
+    assert (found.answer, word in said(found)) == (answer, True), said(found)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_a_warm_load_that_balances_like_a_cold_one_refutes_the_control(tmp_path:
         read_again(tables, TOTAL)
 
     found = findings(work_run(tmp_path, loading_spec(), again))["N1"]
-    assert found.answer is Answer.REFUTED, found.arithmetic
+    assert found.answer is Answer.REFUTED, said(found)
 
 
 def test_a_page_cache_that_somebody_emptied_is_no_control(tmp_path: Path) -> None:
@@ -130,4 +131,4 @@ def test_a_page_cache_that_somebody_emptied_is_no_control(tmp_path: Path) -> Non
 
     found = findings(work_run(tmp_path, loading_spec(), emptied))["N1"]
     assert found.answer is Answer.UNKNOWN
-    assert "nothing was warm" in found.arithmetic
+    assert [one.message for one in found.checks] == ["n1-files-not-cached"]
