@@ -160,8 +160,8 @@ def test_c4_compares_members_with_their_array(tmp_path: Path) -> None:
 
     broken = SyntheticRun(run_id="b", kv_device="md0", kv_members=("nvme2n1", "nvme3n1"))
     found = findings(judged_run(tmp_path, broken, one_member_silent))["C4"]
-    assert found.answer is Answer.UNKNOWN
-    assert check_of(found, "c4-members-unknown").facts == {"members": "nvme2n1, nvme3n1"}
+    assert found.answer is Answer.REFUTED
+    assert check_of(found, "c4-members").measured == KV // 2
 
 
 def test_c4_is_unknown_without_device_or_process_counters(tmp_path: Path) -> None:

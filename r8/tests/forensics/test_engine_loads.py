@@ -116,7 +116,7 @@ def test_an_engine_that_says_nothing_is_not_believed(tmp_path: Path) -> None:
     run = engine_run(tmp_path, silent)
     assert findings(run)["E2"].answer is Answer.UNKNOWN
     found = _value(run, "engine_said_load")
-    assert (found.value, found.reason) == (None, "1 engines did not say what their load took")
+    assert (found.value, found.reason) == (None, "engines_silent n=1 of=2")
 
 
 def test_engines_that_load_one_after_the_other_are_no_concurrent_load(tmp_path: Path) -> None:
@@ -153,4 +153,4 @@ def test_an_engine_that_answers_after_the_next_switch_is_refused_not_cut(tmp_pat
 
     found = _value(engine_run(tmp_path, late, job="switch"), "utilisation_measured", "")
     assert found.value is None
-    assert found.reason == "1 loads were not over when the next switch was due"
+    assert found.reason == "loads_late n=1 of=2"

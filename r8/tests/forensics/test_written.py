@@ -342,7 +342,7 @@ def test_a_failed_rank_leaves_no_save_time_and_a_reason(tmp_path: Path) -> None:
         change(worker_rows(tables, "measure")[1], outcome="failed", error="No space left")
 
     evidence = save_run(tmp_path, spoil=fail)
-    assert metric(evidence, "save_time") == (None, "1 of 4 ranks failed")
+    assert metric(evidence, "save_time") == (None, "workers_failed n=1 of=4")
     assert metric(evidence, "device_write_bandwidth", "mean")[0] is None
 
 
@@ -350,7 +350,7 @@ def test_without_a_write_ceiling_there_is_no_prediction(tmp_path: Path) -> None:
     evidence = save_run(tmp_path, SyntheticSave(ceiling_bytes_per_s=None))
     value, reason = metric(evidence, "predicted_save_time")
     assert value is None
-    assert reason == "no write_ceiling in this run"
+    assert reason == "not_calibrated name=write_ceiling"
     assert metric(evidence, "save_time")[0] is not None
 
 

@@ -58,6 +58,10 @@ class StubCase(Case):
     def text(self, device: str, counter: str) -> str | None:
         return self.texts.get((device, counter))
 
+    def members(self, device: str) -> tuple[str, ...]:
+        names = self.texts.get((device, "members"), "")
+        return tuple(names.split(",")) if names else ()
+
     def grown(self, probe: str, device: str, counter: str, window: Window) -> int | None:
         return self.growth.get(counter)
 
