@@ -46,7 +46,7 @@ from r8.forensics.gate import refusals
 from r8.metrics.measure import measure
 from r8.report.audit import explain_rule
 from r8.report.explain import explain, explained
-from r8.report.tables import finding_table, measurement_table, summary
+from r8.report.terminal import finding_table, measurement_table, summary
 from r8.verdict.judge import exit_code, headline, judge
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from r8.cli.run_arguments import add_reference, add_runs, evidences, references
 from r8.console import print_json
 from r8.errors import UsageError
 from r8.metrics.measure import measurements
-from r8.report.chinese import LANGUAGES
-from r8.report.document import asked, report_text
+from r8.report.document import as_markdown, asked, sections
 from r8.report.html import page
-from r8.report.pages import with_pages
+from r8.report.words import LANGUAGES
 from r8.verdict.judge import headline, judge_session
 from r8.verdict.session import open_session
 
@@ -39,7 +38,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     form.add_argument("-o", "--out", type=Path, help=words)
     words = "what the report is made of: verdicts, certificate and metrics, every row in full"
     form.add_argument("--json", action="store_true", help=words)
-    words = "language the HTML page opens in; it holds both"
+    words = "language of the text; the HTML page opens in it and holds both"
     verb.add_argument("--lang", choices=LANGUAGES, default="en", help=words)
     add_reference(verb)
     verb.set_defaults(func=_report)
@@ -50,11 +49,8 @@ def twins(
 ) -> tuple[str, str]:
     """The report as Markdown and as HTML: the same content, the second with charts."""
     claims, session, verdicts = _judged(runs, reference_runs)
-    texts = {
-        one: with_pages(report_text(session, verdicts, one), session, claims, one)
-        for one in LANGUAGES
-    }
-    return texts["en"], page(texts, session, asked(session, verdicts)[0], first=language)
+    reports = {one: sections(session, verdicts, claims, one) for one in LANGUAGES}
+    return as_markdown(reports["en"]), page(reports, session, verdicts, first=language)
 
 
 def _judged(
@@ -83,7 +79,7 @@ def _report(args: argparse.Namespace) -> int:
         args.out.with_suffix(MARKDOWN).write_text(text, encoding="utf-8")
         return 0
     claims, session, verdicts = _judged(runs, reference_runs)
-    text = with_pages(report_text(session, verdicts), session, claims)
+    text = as_markdown(sections(session, verdicts, claims, args.lang))
     if args.out is None:
         print(text, end="")
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from r8.cli.run_arguments import add_runs, evidences
 from r8.console import print_json
-from r8.report.tables import summary
+from r8.report.terminal import summary
 from r8.verdict.judge import exit_code, headline
 from r8.verdict.rounds import compare_rounds, spread
 

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.report.tables import markdown, number, over_blocks, shown
+from r8.report.tables import number, over_blocks, quotient, shown, table
+from r8.report.words import say
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from r8.model import Run
     from r8.verdict.session import Session
 
 JOB = "checkpoint"
-# Arms are a device and a layout: `array-full-each`. The local drive stands above the line.
-ABOVE, BELOW = "local-", "array-"
-_COLUMNS: tuple[tuple[str, str, Callable[[float], float]], ...] = (
-    ("save_time", "", s_from_ns),
-    ("predicted_save_time", "", s_from_ns),
-    ("save_over_predicted", "", float),
-    ("snapshot_bytes", "", gb_per_s),
-    ("write_amplification", "", float),
-    ("device_write_bandwidth", "mean", mb_per_s),
-    ("device_write_bandwidth", "busy", mb_per_s),
-    ("write_ceiling_fraction", "busy", float),
+_COLUMNS: tuple[tuple[str, str, str, Callable[[float], float]], ...] = (
+    ("head-save", "save_time", "", s_from_ns),
+    ("head-predicted", "predicted_save_time", "", s_from_ns),
+    ("head-measured-predicted", "save_over_predicted", "", float),
+    ("head-snapshot", "snapshot_bytes", "", gb_per_s),
+    ("head-amplification", "write_amplification", "", float),
+    ("head-write-mean", "device_write_bandwidth", "mean", mb_per_s),
+    ("head-write-busy", "device_write_bandwidth", "busy", mb_per_s),
+    ("head-of-write-ceiling", "write_ceiling_fraction", "busy", float),
 )
+# Saves of one layout in one block: the baseline medium above, the array below.
+_PAIRS = """
+SELECT above.run_id, below.run_id FROM runs above JOIN runs below
+    ON below.campaign_id = above.campaign_id AND below.block = above.block
+   AND below.level = above.level AND below.work_bytes = above.work_bytes
+WHERE above.role = 'local' AND below.role = 'array' AND above.job = $job
+ORDER BY above.work_bytes DESC, above.campaign_id, above.block, above.level
+"""
 
 
-def checkpoint_section(session: Session) -> str:
+def checkpoints(session: Session, language: str) -> str:
     """Each save beside its prediction, then the arms against each other; "" when none was run."""
     runs = [run for run in session.runs if run.work is not None and run.work.job == JOB]
     if not runs:
@@ -40,29 +47,20 @@ def checkpoint_section(session: Session) -> str:
             run.concurrency,
             *(
                 shown(session, run, metric, statistic, convert)
-                for metric, statistic, convert in _COLUMNS
+                for _, metric, statistic, convert in _COLUMNS
             ),
         ]
         for run in runs
     ]
-    headers = ["block", "arm", "ranks", "save s", "predicted s", "measured / predicted"]
-    headers += ["snapshot GB", "device bytes / file bytes", "write MB/s, whole window"]
-    headers += ["write MB/s, busy seconds", "of write ceiling"]
-    return (
-        "## Checkpoint writes\n\n"
-        "Time: first rank's begin to last rank's end, with every flush and the commit. Prediction: "
-        "bytes of the files over what fio wrote to the device in the same cell. Busy seconds: "
-        "1 s windows above 5 % of that. Several blocks: geometric mean of their ratios and its "
-        "90 % interval.\n\n" + markdown(rows, headers) + _ratios(session, runs)
-    )
+    heads = ["head-block", "head-arm", "head-ranks", *(head for head, *_ in _COLUMNS)]
+    parts = (say(language, "note-checkpoints"), table(rows, heads, language))
+    return "\n\n".join(filter(None, (*parts, _ratios(session, language))))
 
 
-def _ratios(session: Session, runs: list[Run]) -> str:
-    """Local drive over array of one layout in one block, measured and predicted."""
-    rows = []
-    for layout in dict.fromkeys(run.arm.partition("-")[2] for run in runs):
-        found = list(_pairs(session, runs, layout))
-        name = f"{ABOVE}{layout} / {BELOW}{layout}"
+def _ratios(session: Session, language: str) -> str:
+    """The baseline medium over the array in one block, measured and predicted."""
+    rows: list[list[object]] = []
+    for name, found in _pairs(session).items():
         rows += [
             [name, block, number(saved), number(expected), number(saved / expected)]
             for block, saved, expected in found
@@ -70,25 +68,24 @@ def _ratios(session: Session, runs: list[Run]) -> str:
         if len(found) > 1:
             quotients = [saved / expected for _, saved, expected in found]
             each = ([one[1] for one in found], [one[2] for one in found], quotients)
-            rows.append([f"**{name}**", f"{len(found)} blocks", *map(over_blocks, each)])
-    if not rows:
-        return ""
-    headers = ["ratio", "block", "save time ratio", "ratio predicted", "measured / predicted"]
-    return "\n\n" + markdown(rows, headers)
+            blocks = say(language, "word-blocks", n=len(found))
+            rows.append([f"**{name}**", blocks, *map(over_blocks, each)])
+    heads = ["head-ratio", "head-block", "head-save-ratio", "head-ratio-predicted"]
+    return table(rows, [*heads, "head-measured-predicted"], language) if rows else ""
 
 
-def _pairs(session: Session, runs: list[Run], layout: str) -> Iterator[tuple[int, float, float]]:
-    cells = {(run.campaign_id, run.block, run.concurrency, run.arm): run for run in runs}
-    for (campaign_id, block, level, arm), above in cells.items():
-        below = cells.get((campaign_id, block, level, f"{BELOW}{layout}"))
-        if arm != f"{ABOVE}{layout}" or below is None:
-            continue
+def _pairs(session: Session) -> dict[str, list[tuple[int, float, float]]]:
+    by_id = {run.run_id: run for run in session.runs}
+    found: dict[str, list[tuple[int, float, float]]] = {}
+    for first, second in session.rows(_PAIRS, {"job": JOB}):
+        above, below = by_id[first], by_id[second]
         saved = _ratio(session, above, below, "save_time")
         expected = _ratio(session, above, below, "predicted_save_time")
-        if saved is not None and expected is not None:
-            yield block, saved, expected
+        if saved and expected:
+            pair = f"{above.arm} / {below.arm}"
+            found.setdefault(pair, []).append((above.block, saved, expected))
+    return found
 
 
 def _ratio(session: Session, above: Run, below: Run, metric: str) -> float | None:
-    first, second = (session.value(run, metric, "").value for run in (above, below))
-    return first / second if first and second else None
+    return quotient(*(session.value(run, metric, "").value for run in (above, below)))

@@ -7,164 +7,161 @@ own setting.
 
 from __future__ import annotations
 
-from html import escape
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from r8.evidence.database import add_views, probes_of
 from r8.report.charts.claims import claims_chart
 from r8.report.charts.runs import throughput_chart, ttft_chart
 from r8.report.charts.timeline import not_recorded, timeline_chart, window_of
-from r8.report.chinese import LANGUAGES, translated
-from r8.report.markdown import Section, body, inline, sections
+from r8.report.document import asked
+from r8.report.markdown import body, inline
 from r8.report.style import style_sheet
+from r8.report.words import LANGUAGES, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from markupsafe import Markup
 
     from r8.model import Verdict
+    from r8.report.charts.draw import Say
+    from r8.report.document import Section
     from r8.verdict.session import Session
 
 # What a browser may load for this page: nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _TAGS = {"en": "en", "zh": "zh-CN"}
 _NAMES = {"en": "English", "zh": "\u4e2d\u6587"}
-VERDICTS, ARMS, CERTIFICATE = "Verdicts", "Arms, block by block", "Certificate"
-TIMELINES = "What happened, run by run"
+_ABSENT = {"nic": "figure-no-nic", "gpu": "figure-no-gpu"}
+_PAGES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figure:
+    title: str
+    words: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    title: Markup
+    body: Markup
+    figures: Sequence[_Figure] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Main:
+    """The whole page in one language."""
+
+    language: str
+    title: Markup
+    lead: Markup
+    contents: str
+    parts: Sequence[_Part]
+    foot: str
 
 
 def page(
-    texts: Mapping[str, str], session: Session, verdicts: Sequence[Verdict], *, first: str = "en"
+    reports: Mapping[str, Sequence[Section]],
+    session: Session,
+    verdicts: Sequence[Verdict],
+    *,
+    first: str = "en",
 ) -> str:
     """The page of a report.
 
     Args:
-        texts: the Markdown report of the same session by language.
-        session: what it was made from; its connection gets the views of timelines.
-        verdicts: of every claim, in the report's order.
+        reports: the sections of the same session by language.
+        session: what they were made from; its connection gets the views of timelines.
+        verdicts: of every claim.
         first: the language shown on opening, one of `LANGUAGES`.
 
     """
     add_views(session.connection)
-    mains = "\n".join(
-        _main(sections(texts[language]), session, verdicts, language) for language in LANGUAGES
-    )
-    choices = "".join(
-        f'<label lang="{_TAGS[one]}"><input type="radio" name="language" id="show-{one}"'
-        f"{' checked' if one == first else ''}>{_NAMES[one]}</label>"
-        for one in LANGUAGES
-    )
-    title = escape(sections(texts[first])[0].title)
-    return (
-        f'<!doctype html>\n<html lang="{_TAGS[first]}">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{title}</title>\n<style>\n{style_sheet()}\n</style>\n</head>\n<body>\n"
-        '<header class="top"><span>R8</span><form><fieldset><legend>Language / '
-        f"\u8bed\u8a00</legend>{choices}</fieldset></form></header>\n{mains}\n</body>\n</html>\n"
+    here = asked(session, verdicts)[0]
+    return _PAGES.get_template("page.html.j2").render(
+        first=first,
+        tags=_TAGS,
+        names=_NAMES,
+        policy=_POLICY,
+        style=style_sheet(),
+        title=reports[first][0].title,
+        mains=[_main(reports[language], session, here, language) for language in LANGUAGES],
     )
 
 
 def _main(
-    parts: Sequence[Section], session: Session, verdicts: Sequence[Verdict], language: str
-) -> str:
-    def say(words: str) -> str:
-        return translated(words, language) or words
-
-    charts = _charts(session, verdicts, say, f"{language}-")
-    titles = [part.title for part in parts[1:]]
-    titles.insert(titles.index(CERTIFICATE) if CERTIFICATE in titles else len(titles), TIMELINES)
-    links = "".join(
-        f'<li><a href="#{language}-{number}">{inline(title, language)}</a></li>'
-        for number, title in enumerate(titles)
+    sections: Sequence[Section], session: Session, verdicts: Sequence[Verdict], language: str
+) -> _Main:
+    figures = _figures(session, verdicts, partial(say, language), f"{language}-")
+    head, *rest = sections
+    parts = [
+        _Part(
+            title=inline(one.title, language),
+            body=body(one.text, language),
+            figures=figures.get(one.key, ()),
+        )
+        for one in rest
+    ]
+    keys = [one.key for one in rest]
+    timelines = _Part(
+        title=inline(say(language, "title-timelines"), language),
+        body=body(say(language, "figure-timelines"), language),
+        figures=list(_timelines(session, partial(say, language), f"{language}-")),
     )
-    by_title = {part.title: part for part in parts[1:]}
-    blocks = []
-    for number, title in enumerate(titles):
-        lines = by_title[title].lines if title in by_title else ()
-        heading = f'<h2 id="{language}-{number}">{inline(title, language)}</h2>'
-        blocks.append(f"{heading}\n{body(lines, language)}\n{charts.get(title, '')}")
-    return (
-        f'<main lang="{_TAGS[language]}">\n<h1>{inline(parts[0].title, language)}</h1>\n'
-        f"{_lead(parts[0], language)}\n"
-        f'<nav aria-label="{escape(say("contents"))}"><ul>{links}</ul></nav>\n'
-        + "\n".join(blocks)
-        + f"\n<footer><p>{escape(say(_FOOT))}</p></footer>\n</main>"
-    )
-
-
-_FOOT = (
-    "Every number here is computed by the shared SQL from raw rows of hash-checked runs; "
-    "r8 verify and r8 sql let anybody do it again."
-)
-
-
-def _lead(head: Section, language: str) -> str:
-    """The first lines of the report; what makes every number modelled stands out."""
-    blocks = [line for line in head.lines if line]
-    return "\n".join(
-        f'<p class="{"note" if line.startswith("**") else "lead"}">{inline(line, language)}</p>'
-        for line in blocks
+    parts.insert(keys.index("title-certificate"), timelines)
+    return _Main(
+        language=language,
+        title=inline(head.title, language),
+        lead=body(head.text, language, lead=True),
+        contents=say(language, "word-contents"),
+        parts=parts,
+        foot=say(language, "note-foot"),
     )
 
 
-def _charts(
-    session: Session, verdicts: Sequence[Verdict], say: Callable[[str], str], prefix: str
-) -> dict[str, str]:
-    """Figures by the title of the section they close."""
+def _figures(
+    session: Session, verdicts: Sequence[Verdict], words: Say, prefix: str
+) -> dict[str, list[_Figure]]:
+    """Figures by the section they close."""
     levels = sorted({run.concurrency for run in session.runs})
-    claims = _figure(
-        claims_chart(verdicts, say, prefix),
-        say("Published against measured"),
-        say(
-            "1 is the stated value, the grey bar what its tolerance allows. A line is the interval "
-            "over blocks, its dot the estimate; without a line the claim was not judged by numbers."
-        ),
+    claims = _Figure(
+        svg=claims_chart(verdicts, words, prefix),
+        title=words("figure-claims"),
+        words=words("figure-claims-about"),
     )
     requests = [
-        _figure(
-            ttft_chart(session, level, say, prefix),
-            f"{say('Time to first token, every request')}, c{level}",
-            say("Requests of one burst share a queue, so their marks often fall on one another."),
+        _Figure(
+            svg=ttft_chart(session, level, words, prefix),
+            title=f"{words('chart-ttft')}, c{level}",
+            words=words("figure-ttft-about"),
         )
         for level in levels
     ]
-    throughput = _figure(
-        throughput_chart(session, say, prefix),
-        say("Output throughput against offered concurrency"),
-        say("A mark is a run; a bar with a number is the mean of an arm's blocks."),
+    throughput = _Figure(
+        svg=throughput_chart(session, words, prefix),
+        title=words("chart-throughput"),
+        words=words("figure-throughput-about"),
     )
-    return {
-        VERDICTS: claims,
-        ARMS: "\n".join([*requests, throughput]),
-        TIMELINES: _timelines(session, say, prefix),
-    }
+    return {"title-verdicts": [claims], "title-arms": [*requests, throughput]}
 
 
-def _timelines(session: Session, say: Callable[[str], str], prefix: str) -> str:
+def _timelines(session: Session, words: Say, prefix: str) -> Iterator[_Figure]:
     window = window_of(session)
-    words = say(
-        "Time counts from the moment the cold read began; all runs share one axis. Blue ground: "
-        "the cold read. Yellow ground: the same sessions again, warm. When the device delivers "
-        "first and the tokens come after, KV was read from it; in the warm read the device stays "
-        "silent."
-    )
-    figures = [f"<p>{escape(words)}</p>"]
     for run in session.runs:
         with probes_of(run.run_id, session.connection):
-            absent = [say(_ABSENT[name]) for name in not_recorded(session, run)]
-            chart = timeline_chart(session, run, window, say, prefix)
-        title = f"{run.arm} c{run.concurrency}, {say('block')} {run.block}"
-        figures.append(_figure(chart, title, " ".join([run.run_id, *absent])))
-    return "\n".join(figures)
-
-
-_ABSENT = {
-    "nic": "No network adapter was recorded.",
-    "gpu": "No GPU was recorded.",
-}
-
-
-def _figure(svg: str, title: str, words: str) -> str:
-    caption = f"<figcaption><b>{escape(title)}</b>{escape(words)}</figcaption>"
-    return f'<figure tabindex="0">{caption}\n{svg}\n</figure>'
+            absent = [words(_ABSENT[name]) for name in not_recorded(session, run)]
+            chart = timeline_chart(session, run, window, words, prefix)
+        title = f"{run.arm} c{run.concurrency}, {words('word-block')} {run.block}"
+        yield _Figure(svg=chart, title=title, words=" ".join([run.run_id, *absent]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.report.tables import markdown, number
+from r8.report.tables import converted, number, table
+from r8.report.words import say
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 
 if TYPE_CHECKING:
@@ -21,52 +22,33 @@ ORDER BY r.campaign_id, r.block, s.n_instances, r.arm
 _INSTANCES = """
 SELECT r.block, r.arm, i.instance, i.n, i.ttft_p50_ns, i.ttft_max_ns, i.bytes_per_s, i.hit_bytes,
        i.process_read_bytes
-FROM instance_reads i JOIN runs r USING (run_id)
-WHERE r.scenario = 'r1-scaling'
+FROM instance_reads i JOIN runs r USING (run_id) SEMI JOIN scaling s USING (run_id)
 ORDER BY r.campaign_id, r.block, len(r.instances), r.arm, i.instance
 """
+_UNITS: tuple[Callable[[float], float], ...] = (s_from_ns, s_from_ns, mb_per_s, gb_per_s, gb_per_s)
 
 
-def scaling_section(session: Session) -> str:
+def scaling(session: Session, language: str) -> str:
     """Aggregate bandwidth against the prediction, then every engine by itself; "" when not run."""
     runs = session.connection.execute(_RUNS).fetchall()
     if not runs:
         return ""
     rows = [
-        [block, arm, engines, _shown(speed, mb_per_s), *(number(one) for one in rest)]
+        [block, arm, engines, converted(speed, mb_per_s), *(number(one) for one in rest)]
         for block, arm, engines, speed, *rest in runs
     ]
-    headers = ["block", "arm", "engines", "aggregate MB/s", "of ceiling", "speedup"]
-    headers += ["speedup predicted", "measured / predicted", "efficiency", "Jain fairness"]
-    return (
-        "## Engines on one device\n\n"
-        "Speedup: aggregate read bandwidth over that of one engine in the same block. Prediction: "
-        "n times one engine, at most what fio read from the device.\n\n"
-        + markdown(rows, headers)
-        + "\n\n"
-        + _instances(session)
-    )
+    heads = ["head-block", "head-arm", "head-engines", "head-aggregate", "head-of-ceiling"]
+    heads += ["head-speedup", "head-speedup-predicted", "head-measured-predicted"]
+    heads += ["head-efficiency", "head-fairness"]
+    parts = (say(language, "note-scaling"), table(rows, heads, language))
+    return "\n\n".join((*parts, _instances(session, language)))
 
 
-def _instances(session: Session) -> str:
-    found = session.connection.execute(_INSTANCES).fetchall()
-    rows = [
-        [
-            block,
-            arm,
-            instance,
-            n,
-            _shown(p50, s_from_ns),
-            _shown(most, s_from_ns),
-            _shown(speed, mb_per_s),
-            _shown(hit, gb_per_s),
-            _shown(read, gb_per_s),
-        ]
-        for block, arm, instance, n, p50, most, speed, hit, read in found
-    ]
-    headers = ["block", "arm", "engine", "requests", "TTFT p50 s", "TTFT max s", "KV MB/s"]
-    return markdown(rows, [*headers, "KV hit GB", "process read GB"])
-
-
-def _shown(value: float | None, convert: Callable[[float], float]) -> str:
-    return number(None if value is None else convert(value))
+def _instances(session: Session, language: str) -> str:
+    rows = []
+    for block, arm, instance, n, *values in session.connection.execute(_INSTANCES).fetchall():
+        shown = [converted(one, unit) for one, unit in zip(values, _UNITS, strict=True)]
+        rows.append([block, arm, instance, n, *shown])
+    heads = ["head-block", "head-arm", "head-engine", "head-requests", "head-ttft-p50"]
+    heads += ["head-ttft-max", "head-kv-rate", "head-kv-hit", "head-process-read"]
+    return table(rows, heads, language)

@@ -1,37 +1,35 @@
-"""Tables of a report: rows made of session values, drawn by tabulate."""
+"""What tables of a report are made of: heads of the catalogues, numbers as people read them."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from r8.forensics.rules import RULES
-from r8.message import Answer, Message
-from r8.model import Outcome
-from r8.report.chinese import translated
-from r8.report.explain import title
-from r8.report.words import render, render_checks, render_meaning
-from r8.units import gb_per_s, mb_per_s, s_from_ns
+from r8.message import Answer
+from r8.report.words import say
 from r8.verdict.intervals import log_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from r8.evidence.reader import Evidence
-    from r8.model import Finding, Measurement, Run, Verdict
+    from r8.model import Run, Verdict
     from r8.verdict.session import Session
 
 NOTHING = "-"
-MARKS = {
-    Answer.HELD: "held",
-    Answer.REFUTED: "REFUTED",
-    Answer.UNKNOWN: "unknown",
-    Answer.NOT_APPLICABLE: "n/a",
+_ANSWERS = {
+    Answer.HELD: "answer-held",
+    Answer.REFUTED: "answer-refuted",
+    Answer.UNKNOWN: "answer-unknown",
+    Answer.NOT_APPLICABLE: "answer-not-applicable",
 }
-# The terminal shows the first words of a reason; the report and --json have all of it.
-TERMINAL_REASON_CHARS = 160
-# Metrics the tables below show, repeated unrounded at the end of a report.
+# Of a row of the view `metrics`.
+METRIC_HEADS = (
+    *("head-run", "head-phase", "head-metric", "head-statistic"),
+    *("head-value", "head-unit", "head-n"),
+)
+# Metrics the tables of a report show, repeated unrounded at its end.
 SHOWN_METRICS = (
     ("measure", "ttft", "p50"),
     ("measure", "ttft", "p90"),
@@ -53,10 +51,8 @@ SHOWN_METRICS = (
     ("calibration", "ceiling_bandwidth", ""),
     ("calibration", "serial_bandwidth", ""),
 )
-
-
 # Of a run without a KV engine.
-WORK_METRICS = (
+TRANSFER_METRICS = (
     ("measure", "work_wall", ""),
     ("measure", "work_time", "mean"),
     ("measure", "work_time", "max"),
@@ -68,8 +64,6 @@ WORK_METRICS = (
     ("measure", "device_read_bandwidth", "busy"),
     ("calibration", "ceiling_bandwidth", ""),
 )
-
-
 # Where engines are the loaders, as well.
 ENGINE_METRICS = (
     ("measure", "engine_wait", "mean"),
@@ -82,7 +76,12 @@ def metrics_of(run: Run) -> tuple[tuple[str, str, str], ...]:
     """What the tables show of one run: phase, metric, statistic."""
     if run.work is None:
         return SHOWN_METRICS
-    return WORK_METRICS + (ENGINE_METRICS if run.work.tool == "engine" else ())
+    return TRANSFER_METRICS + (ENGINE_METRICS if run.work.tool == "engine" else ())
+
+
+def table(rows: Iterable[Sequence[object]], heads: Sequence[str], language: str) -> str:
+    """A GitHub table whose heads are entries `head-...` of the catalogues."""
+    return markdown(rows, [say(language, one) for one in heads])
 
 
 def markdown(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
@@ -96,63 +95,9 @@ def _cell(value: object) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def summary(evidences: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
-    """The verdicts for a terminal: one row a claim, what was judged first."""
-    judged = {Outcome.NOT_MEASURED, Outcome.NOT_COMPARABLE}
-    ordered = sorted(verdicts, key=lambda verdict: verdict.outcome in judged)
-    rows = [
-        [
-            verdict.claim.claim_id,
-            str(verdict.outcome),
-            number(verdict.estimate),
-            span(verdict),
-            verdict.n_blocks,
-            _short(verdict.reason),
-        ]
-        for verdict in ordered
-    ]
-    headers = ["claim", "outcome", "estimate", "interval", "blocks", "reason"]
-    table = tabulate(
-        rows,
-        headers=headers,
-        tablefmt="simple",
-        disable_numparse=True,
-        maxcolwidths=[None, None, None, None, None, 70],
-    )
-    basis = ", ".join(sorted({str(one.run.basis) for one in evidences}))
-    return f"{table}\n\nbasis: {basis}; runs: {len(evidences)}"
-
-
-def finding_table(findings: Iterable[Finding]) -> str:
-    """One run's certificate for a terminal, all arithmetic included."""
-    rows = [
-        [
-            one.rule_id,
-            MARKS[one.answer],
-            render_checks(one.checks),
-            render_meaning(one.checks),
-        ]
-        for one in findings
-    ]
-    headers = ["rule", "answer", "arithmetic", "what it means"]
-    widths = [None, None, 60, 40]
-    return tabulate(rows, headers=headers, maxcolwidths=widths, disable_numparse=True)
-
-
-def measurement_table(measurements: Iterable[Measurement]) -> str:
-    """Every metric for a terminal, unrounded, with the reason of what is absent."""
-    rows = [
-        [one.run_id, one.phase, one.metric, one.statistic, one.value, one.unit, one.n, one.reason]
-        for one in measurements
-    ]
-    headers = ["run", "phase", "metric", "statistic", "value", "unit", "n", "reason"]
-    return tabulate(rows, headers=headers, disable_numparse=True)
-
-
-def _short(text: str) -> str:
-    if len(text) <= TERMINAL_REASON_CHARS:
-        return text
-    return text[:TERMINAL_REASON_CHARS].rsplit(" ", 1)[0] + " ..."
+def answer_word(answer: Answer, language: str) -> str:
+    """What a rule found, as a cell says it."""
+    return say(language, _ANSWERS[answer])
 
 
 def number(value: float | None) -> str:
@@ -160,66 +105,9 @@ def number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.4g}"
 
 
-def span(verdict: Verdict) -> str:
-    """A verdict's interval as it was used: a bound for one-sided kinds."""
-    if verdict.low is None or verdict.high is None or verdict.confidence is None:
-        return NOTHING
-    level = f"({verdict.confidence:.3g})"
-    if verdict.claim.kind in {"at-least", "prediction"}:
-        return f">= {number(verdict.low)} {level}"
-    return f"{number(verdict.low)} to {number(verdict.high)} {level}"
-
-
-def verdict_table(verdicts: Iterable[Verdict]) -> str:
-    """Every verdict with its claim, interval and reason."""
-    rows = [
-        [
-            verdict.claim.claim_id,
-            verdict.claim.source,
-            verdict.claim.as_printed,
-            f"**{verdict.outcome}**",
-            number(verdict.estimate),
-            span(verdict),
-            verdict.n_blocks,
-            verdict.basis,
-            verdict.reason,
-        ]
-        for verdict in verdicts
-    ]
-    headers = ["claim", "source", "as printed", "outcome", "estimate", "interval"]
-    return markdown(rows, [*headers, "blocks", "basis", "why"])
-
-
-def arms_table(session: Session) -> str:
-    """One row a run, in the order it was run: what its requests and its device did.
-
-    Work runs have no requests; `r8.report.transfer` has a table of theirs.
-    """
-    rows = []
-    for run in session.runs:
-        if run.work is not None:
-            continue
-        answers = [f.answer for f in session.findings if f.run_id == run.run_id]
-        held, silent = answers.count(Answer.HELD), answers.count(Answer.NOT_APPLICABLE)
-        rows.append(
-            [
-                run.block,
-                run.order,
-                run.arm,
-                f"c{run.concurrency}",
-                shown(session, run, "ttft", "p50", s_from_ns),
-                shown(session, run, "ttft", "max", s_from_ns),
-                shown(session, run, "ttft", "p50", s_from_ns, phase="warm"),
-                shown(session, run, "output_throughput", "", float),
-                shown(session, run, "device_read_bytes", "", gb_per_s),
-                shown(session, run, "device_read_bandwidth", "busy", mb_per_s),
-                shown(session, run, "ceiling_fraction", "busy", float),
-                f"{held} of {len(RULES) - silent}",
-            ]
-        )
-    headers = ["block", "place", "arm", "level", "TTFT p50 s", "TTFT max s", "warm TTFT p50 s"]
-    headers += ["output tokens/s", "device read GB", "busy MB/s", "of ceiling", "rules held"]
-    return markdown(rows, headers) if rows else ""
+def converted(value: float | None, convert: Callable[[float], float]) -> str:
+    """A number in the unit a reader expects, a dash when absent."""
+    return number(None if value is None else convert(value))
 
 
 def shown(
@@ -232,8 +120,14 @@ def shown(
     phase: str = "measure",
 ) -> str:
     """One value of a run in the unit a reader expects; NOTHING where it cannot be had."""
-    value = session.value(run, metric, statistic, phase=phase).value
-    return NOTHING if value is None else number(convert(value))
+    return converted(session.value(run, metric, statistic, phase=phase).value, convert)
+
+
+def quotient(above: float | None, below: float | None) -> float | None:
+    """One number over another; `None` where either is absent or the result is no number."""
+    if above is None or not below or not math.isfinite(above / below):
+        return None
+    return above / below
 
 
 def over_blocks(values: Sequence[float]) -> str:
@@ -244,33 +138,11 @@ def over_blocks(values: Sequence[float]) -> str:
     return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
 
 
-def certificate_table(session: Session, runs: Sequence[Run], language: str = "en") -> str:
-    """Rules down, runs across."""
-    by_rule = {(f.rule_id, f.run_id): MARKS[f.answer] for f in session.findings}
-    rows = [
-        [
-            rule.rule_id,
-            title(rule, language),
-            *(by_rule.get((rule.rule_id, run.run_id)) for run in runs),
-        ]
-        for rule in RULES
-    ]
-    names = [f"b{run.block} {run.arm} c{run.concurrency}" for run in runs]
-    return markdown(rows, ["rule", "what it says", *names])
-
-
-def finding_lines(findings: Iterable[Finding], language: str = "en") -> list[str]:
-    """One bullet a finding, with all its arithmetic."""
-    return [f"* {_finding_line(one, language)}" for one in findings]
-
-
-def _finding_line(finding: Finding, language: str) -> str:
-    answer = MARKS[finding.answer]
-    facts = {
-        "rule": finding.rule_id,
-        "answer": translated(answer, language) or answer,
-        "run": finding.run_id,
-        "checks": render_checks(finding.checks, language),
-        "meaning": render_meaning(finding.checks, language),
-    }
-    return render(Message(id="finding-line", facts=facts), language)
+def span(verdict: Verdict) -> str:
+    """A verdict's interval as it was used: a bound for one-sided kinds."""
+    if verdict.low is None or verdict.high is None or verdict.confidence is None:
+        return NOTHING
+    level = f"({verdict.confidence:.3g})"
+    if verdict.claim.kind in {"at-least", "prediction"}:
+        return f">= {number(verdict.low)} {level}"
+    return f"{number(verdict.low)} to {number(verdict.high)} {level}"

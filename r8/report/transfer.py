@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from r8.errors import MetricError
 from r8.metrics.utilisation import CURVE, PUBLISHED_SWITCHES_PER_HOUR, SECONDS_PER_HOUR, utilisation
-from r8.report.tables import markdown, number, over_blocks, shown
+from r8.report.tables import markdown, number, over_blocks, shown, table
+from r8.report.words import say
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 from r8.verdict.intervals import log_interval
 
@@ -23,37 +24,12 @@ ENGINE = "engine"  # a tool: the workers start engines
 # Of the curve; its whole range is in the view `utilisation`.
 CURVE_SHOWN = tuple(n for n in CURVE if n == 1 or n % 5 == 0)
 
-LOAD_NOTE = (
-    "Prediction: bytes of the models over the bandwidth fio measured in the same block. All "
-    "loaders go at one barrier, each with a model of its own. Several blocks: geometric mean of "
-    "their ratios and its 90 % interval."
-)
-SWITCH_NOTE = (
-    "U = 1 - n * t_load / 3600 s from the load times of these runs: **basis modelled**, "
-    "whatever the loads are. Measured beside it: what a run that switches at a compressed time "
-    "scale really served. Prediction: bytes of one model over the bandwidth fio measured."
-)
-ENGINE_LOAD_NOTE = (
-    "The engine as the loader: its load is what its own log marks, seen by our clock; beside it "
-    "the seconds it prints itself. Start: from the start of its process to its first answer."
-)
-ENGINE_SWITCH_NOTE = (
-    "Engines switched for real: stop one, start the next, load, serve until the next switch. Their "
-    "load alone is in the model; what they wait for the engine before and what they take to start "
-    "is not, and is in what was served. The load is at the run's time scale, the rest is not. Last "
-    "column: the model with the whole switch, until the first answer, for its load."
-)
-CURVE_NOTE = (
-    "Utilisation by switches an hour, basis modelled; the interval is that of the load time over "
-    "blocks (90 %)."
-)
-
 
 def _runs(session: Session, job: str) -> list[Run]:
     return [run for run in session.runs if run.work is not None and run.work.job == job]
 
 
-def load_section(session: Session) -> str:
+def loads(session: Session, language: str) -> str:
     """Every loading run beside what its device alone would need, then the ratios of the arms."""
     runs = _runs(session, LOAD)
     if not runs:
@@ -73,15 +49,14 @@ def load_section(session: Session) -> str:
         ]
         for run in runs
     ]
-    headers = ["block", "arm", "level", "loader", "wall clock s", "predicted s"]
-    headers += ["measured / predicted", "mean load s", "device read GB", "loaded MB/s"]
+    heads = ["head-block", "head-arm", "head-level", "head-loader", "head-wall", "head-predicted"]
+    heads += ["head-measured-predicted", "head-mean-load", "head-device-read", "head-loaded"]
     parts = [
-        "## Concurrent model loading",
-        LOAD_NOTE,
-        markdown(rows, headers),
-        _ratios(session, runs, "work_wall", "", "predicted_work_wall"),
-        _faster(session, runs),
-        _engines(session, runs, ENGINE_LOAD_NOTE),
+        say(language, "note-loads"),
+        table(rows, heads, language),
+        _ratios(session, runs, "work_wall", "", language),
+        _faster(session, runs, language),
+        _engines(session, runs, language, switched=False),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -104,12 +79,12 @@ def _pairs(runs: Sequence[Run]) -> dict[tuple[str, str, int], list[tuple[Run, Ru
 
 
 def _ratios(
-    session: Session, runs: Sequence[Run], metric: str, statistic: str, predicted: str
+    session: Session, runs: Sequence[Run], metric: str, statistic: str, language: str
 ) -> str:
     rows = []
     for (above, below, level), pairs in sorted(_pairs(runs).items()):
         measured = _quotients(session, pairs, metric, statistic)
-        expected = _quotients(session, pairs, predicted, "")
+        expected = _quotients(session, pairs, f"predicted_{metric}", "")
         if not measured or len(measured) != len(expected):
             continue
         both = [one / other for one, other in zip(measured, expected, strict=True)]
@@ -117,30 +92,30 @@ def _ratios(
         rows.append([name, f"c{level}", len(pairs), *map(over_blocks, (measured, expected, both))])
     if not rows:
         return ""
-    headers = ["ratio", "level", "blocks", "ratio measured", "ratio predicted"]
-    return markdown(rows, [*headers, "measured / predicted"])
+    heads = ["head-ratio", "head-level", "head-blocks", "head-ratio-measured"]
+    return table(rows, [*heads, "head-ratio-predicted", "head-measured-predicted"], language)
 
 
-def _faster(session: Session, runs: Sequence[Run]) -> str:
-    """The two readings of "faster", labelled: the published page does not say which it means."""
+def _faster(session: Session, runs: Sequence[Run], language: str) -> str:
+    """The two interpretations of "faster": the published page does not say which it means."""
     rows = []
     for (above, below, level), pairs in sorted(_pairs(runs).items()):
         for what, metric, statistic in (
-            ("wall clock", "work_wall", ""),
-            ("mean load", "work_time", "mean"),
+            ("word-wall", "work_wall", ""),
+            ("word-mean-load", "work_time", "mean"),
         ):
             found = _quotients(session, pairs, metric, statistic)
             if not found:
                 continue
-            # Of the same middle as the ratio above, so that the two readings are of one number.
+            # Of the same middle as the ratio above: both interpretations are of one number.
             middle = geometric_mean(found)
-            name = f"{below} against {above}"
+            name = say(language, "word-against", below=below, above=above)
             cells = [f"{_per_cent(part):.1f} %" for part in (1 - 1 / middle, middle - 1)]
-            rows.append([name, f"c{level}", what, len(found), *cells])
+            rows.append([name, f"c{level}", say(language, what), len(found), *cells])
     if not rows:
         return ""
-    headers = ["arms", "level", "of", "blocks", "read as time saved", "read as speed-up"]
-    return markdown(rows, headers)
+    heads = ["head-arms", "head-level", "head-of", "head-blocks"]
+    return table(rows, [*heads, "head-time-saved", "head-speed-up"], language)
 
 
 def _quotients(
@@ -156,7 +131,7 @@ def _quotients(
     return found
 
 
-def switch_section(session: Session) -> str:
+def switches(session: Session, language: str) -> str:
     """Measured use beside the model's, then the model's curve with its interval."""
     runs = _runs(session, SWITCH)
     if not runs:
@@ -176,26 +151,23 @@ def switch_section(session: Session) -> str:
         ]
         for run in runs
     ]
-    headers = ["block", "arm", "switches", "mean load s", "predicted load s", "time scale"]
-    headers += ["served %, measured", "% by the model at this pace", "% at 20/h, modelled"]
-    headers += ["% at 20/h, predicted"]
+    heads = ["head-block", "head-arm", "head-switches", "head-mean-load", "head-predicted-load"]
+    heads += ["head-time-scale", "head-served", "head-pace", "head-at-20", "head-at-20-predicted"]
     parts = [
-        "## Model switching",
-        SWITCH_NOTE,
-        markdown(rows, headers),
-        _ratios(session, runs, "work_time", "mean", "predicted_work_time"),
-        _engines(session, runs, ENGINE_SWITCH_NOTE),
-        CURVE_NOTE,
-        _curve(session, runs),
+        say(language, "note-switches"),
+        table(rows, heads, language),
+        _ratios(session, runs, "work_time", "mean", language),
+        _engines(session, runs, language, switched=True),
+        say(language, "note-curve"),
+        _curve(session, runs, language),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _engines(session: Session, runs: Sequence[Run], note: str) -> str:
+def _engines(session: Session, runs: Sequence[Run], language: str, *, switched: bool) -> str:
     """What engines took to stop, start and load, beside their own words."""
-    served = note is ENGINE_SWITCH_NOTE
-    shares = [("utilisation_measured", ""), ("utilisation_modelled", "whole")] if served else []
-    waits = [("engine_wait", "mean")] if served else []  # nobody was before a loader
+    shares = [("utilisation_measured", ""), ("utilisation_modelled", "whole")] if switched else []
+    waits = [("engine_wait", "mean")] if switched else []  # nobody was before a loader
     rows = [
         [
             run.block,
@@ -210,18 +182,21 @@ def _engines(session: Session, runs: Sequence[Run], note: str) -> str:
         for run in runs
         if run.work is not None and run.work.tool == ENGINE
     ]
-    headers = ["block", "arm", "level", *(["mean wait for the one before s"] if served else [])]
-    headers += ["mean start s", "mean load s", "mean load by its own words s"]
-    headers += ["served %, measured", "% by the model, whole switch"] if served else []
-    return f"{note}\n\n{markdown(rows, headers)}" if rows else ""
+    if not rows:
+        return ""
+    heads = ["head-block", "head-arm", "head-level", *(["head-wait"] if switched else [])]
+    heads += ["head-start", "head-mean-load", "head-said"]
+    heads += ["head-served", "head-whole"] if switched else []
+    note = say(language, "note-engine-switches" if switched else "note-engine-loads")
+    return f"{note}\n\n{table(rows, heads, language)}"
 
 
-def _curve(session: Session, runs: Sequence[Run]) -> str:
+def _curve(session: Session, runs: Sequence[Run], language: str) -> str:
     arms = sorted({run.arm for run in runs})
     loads = {arm: _load_interval(session, [run for run in runs if run.arm == arm]) for arm in arms}
     rates = sorted({*CURVE_SHOWN, PUBLISHED_SWITCHES_PER_HOUR})
-    rows = [[n, *(_point(n, *loads[arm]) for arm in arms)] for n in rates]
-    return markdown(rows, ["switches an hour", *arms])
+    rows = [[n, *(_point(n, *loads[arm], language) for arm in arms)] for n in rates]
+    return markdown(rows, [say(language, "head-rate"), *arms])
 
 
 def _load_interval(session: Session, runs: Sequence[Run]) -> tuple[float | None, Interval | None]:
@@ -236,24 +211,22 @@ def _load_interval(session: Session, runs: Sequence[Run]) -> tuple[float | None,
     return (interval.estimate if interval else sum(found) / len(found)), interval
 
 
-def _point(n: int, load_s: float | None, interval: Interval | None) -> str:
+def _point(n: int, load_s: float | None, interval: Interval | None, language: str) -> str:
     if load_s is None:
         return ""
     if interval is None:
-        return _share(n, load_s)
+        return _share(n, load_s, language)
     # A slower load leaves less: the interval of the use is the other way round.
-    low, at, high = (_share(n, one) for one in (interval.high, load_s, interval.low))
-    return at if low == at == high == _NO_ROOM else f"{at} [{low}, {high}]"
+    ends = (interval.high, load_s, interval.low)
+    low, at, high = (_share(n, one, language) for one in ends)
+    return at if low == at == high else f"{at} [{low}, {high}]"
 
 
-_NO_ROOM = f"> {SECONDS_PER_HOUR:.0f} s of loads"
-
-
-def _share(n: int, load_s: float) -> str:
+def _share(n: int, load_s: float, language: str) -> str:
     try:
         return f"{_per_cent(utilisation(n, load_s)):.1f} %"
     except MetricError:
-        return _NO_ROOM
+        return say(language, "note-no-room", load_s=f"{SECONDS_PER_HOUR:.0f}")
 
 
 def _per_cent(share: float) -> float:

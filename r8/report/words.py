@@ -55,6 +55,11 @@ def render(message: Message, language: str = "en") -> str:
     return _formatted(message.id, None, _shown_facts(message.facts), language)
 
 
+def say(language: str, entry: str, **facts: Fact) -> str:
+    """The text of an entry of the catalogues; raises as `render`."""
+    return render(Message(id=entry, facts=facts), language)
+
+
 def render_check(check: Check, language: str = "en") -> str:
     """The numbers of a check and its comparison, marked where it did not hold; raises as `render`.
 

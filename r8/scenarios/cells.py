@@ -15,7 +15,7 @@ from r8.forensics import gate as forensics_gate
 from r8.lab.campaign.reference import record, weight
 from r8.lab.site.matrix import cell_states, find_matrix
 from r8.model import Outcome
-from r8.report import tables as report_tables
+from r8.report import terminal
 from r8.scenarios.ending import write_report
 from r8.verdict import judge as verdict
 from r8.verdict.rounds import compare_rounds
@@ -77,7 +77,7 @@ def judge_all(session: Session, scenario: str) -> None:
     runs = [read_run(path) for path in session.run_paths]
     _compare_rounds(runs)
     verdicts = verdict.judge(runs, claims.load_claims(scenario), references=references(None, runs))
-    print(report_tables.summary(runs, verdicts))
+    print(terminal.summary(runs, verdicts))
     print(f"\nreport: {write_report(session, runs, scenario)}")
     session.exit_code = verdict.exit_code(verdicts)
     session.outcome = verdict.headline(verdicts)

@@ -42,16 +42,13 @@ def claims_chart(verdicts: Sequence[Verdict], say: Say, prefix: str) -> str:
     bottom = _TOP + _ROW * len(verdicts)
     drawing = Drawing(
         name=f"{prefix}claims",
-        title=say("Published against measured, one row a claim"),
-        about=say(
-            "1 is the stated value; the grey bar is what its tolerance allows; the line is "
-            "the interval of the blocks, the dot its estimate."
-        ),
+        title=say("chart-claims"),
+        about=say("chart-claims-about"),
         height=bottom + _BOTTOM,
     )
-    axis_below(drawing, x, _TOP - 8, bottom, say("measured / stated (logarithmic)"))
+    axis_below(drawing, x, _TOP - 8, bottom, say("chart-log-axis"))
     drawing.line(x(1), _TOP - 8, x(1), bottom, "one")
-    drawing.text(x(1), _TOP - 14, say("as stated"), "tick", "middle")
+    drawing.text(x(1), _TOP - 14, say("chart-as-stated"), "tick", "middle")
     for number, verdict in enumerate(verdicts):
         _row(drawing, verdict, x, _TOP + _ROW * (number + 0.5), say)
     return drawing.svg()
@@ -62,13 +59,15 @@ def _row(drawing: Drawing, verdict: Verdict, x: Scale, y: float, say: Say) -> No
     name = claim.claim_id if len(claim.claim_id) <= _NAME_CHARS else claim.claim_id[:34] + "\u2026"
     drawing.text(0, y - 2, name, "row")
     printed = claim.as_printed if len(claim.as_printed) <= _NAME_CHARS else claim.claim_id
-    drawing.text(0, y + 11, printed if printed != claim.claim_id else say("R8's own claim"), "tick")
+    drawing.text(
+        0, y + 11, printed if printed != claim.claim_id else say("chart-own-claim"), "tick"
+    )
     low, high = limits_of(claim)
     stated = claimed_ratio(claim, claim.low)
     right = x.end if high is None else x(high / stated)
     drawing.rect(x(low / stated), y - 8, right - x(low / stated), 16, "allowed")
     if verdict.estimate is None:
-        drawing.text(x.begin + 6, y + 4, say(str(verdict.outcome)), "tick halo")
+        drawing.text(x.begin + 6, y + 4, say(f"outcome-{verdict.outcome}"), "tick halo")
         return
     style = _STYLE.get(verdict.outcome, "open")
     if verdict.low is not None and verdict.high is not None:
@@ -77,4 +76,4 @@ def _row(drawing: Drawing, verdict: Verdict, x: Scale, y: float, say: Say) -> No
         for edge in (begin, end):
             drawing.line(edge, y - 5, edge, y + 5, f"interval {style}")
     drawing.mark(x(verdict.estimate / stated), y, 0, 4.5, f"dot {style}")
-    drawing.text(x.end, y - 10, say(str(verdict.outcome)), "tick halo", "end")
+    drawing.text(x.end, y - 10, say(f"outcome-{verdict.outcome}"), "tick halo", "end")

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    Say = Callable[[str], str]
+    # The text of an entry of the catalogues, in the page's language.
+    Say = Callable[..., str]
 
 WIDTH = 680
 # Styles there are for arms; a report of more arms repeats them, and each has its name beside it.

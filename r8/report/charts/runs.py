@@ -45,18 +45,13 @@ def ttft_chart(session: Session, level: int, say: Say, prefix: str) -> str:
     bottom = _TOP + _ROW * len(rows)
     drawing = Drawing(
         name=f"{prefix}ttft-c{level}",
-        title=f"{say('Time to first token, every request')}, c{level}",
-        about=say(
-            "One row a run. Filled marks: the cold read; hollow marks: the same sessions "
-            "again, warm; the upright line is the p50 of the cold read."
-        ),
+        title=f"{say('chart-ttft')}, c{level}",
+        about=say("chart-ttft-about"),
         height=bottom + _BOTTOM,
     )
     legend(drawing, arms, 14)
-    drawing.text(
-        0, 36, say("filled: cold; hollow: warm; upright line: p50 of the cold read"), "tick"
-    )
-    axis_below(drawing, x, _TOP - 8, bottom, say("TTFT in s"))
+    drawing.text(0, 36, say("chart-ttft-legend"), "tick")
+    axis_below(drawing, x, _TOP - 8, bottom, say("chart-ttft-axis"))
     for number, (run, cold, warm) in enumerate(rows):
         y = _TOP + _ROW * (number + 0.5)
         arm = arms.index(run.arm)
@@ -91,17 +86,17 @@ def throughput_chart(session: Session, say: Say, prefix: str) -> str:
     y = Scale(low=0, high=most * 1.08, begin=height - _BOTTOM, end=_TOP)
     drawing = Drawing(
         name=f"{prefix}throughput",
-        title=say("Output throughput against offered concurrency"),
-        about=say("A mark for every run, a line through the mean of each arm's blocks."),
+        title=say("chart-throughput"),
+        about=say("chart-throughput-about"),
         height=height,
     )
     legend(drawing, arms, 14)
-    axis_left(drawing, y, 60, WIDTH - 20, say("output tokens/s"))
+    axis_left(drawing, y, 60, WIDTH - 20, say("head-output-tokens"))
     step = (WIDTH - 80) / len(levels)
     places = {level: 60 + step * (number + 0.5) for number, level in enumerate(levels)}
     for level, place in places.items():
         drawing.text(place, height - _BOTTOM + 16, f"c{level}", "tick", "middle")
-    drawing.text(60 + (WIDTH - 80) / 2, height - 14, say("offered concurrency"), "name", "middle")
+    drawing.text(60 + (WIDTH - 80) / 2, height - 14, say("chart-concurrency"), "name", "middle")
     for number, arm in enumerate(arms):
         mine = [run for run in session.runs if run.arm == arm and values[run.run_id] is not None]
         _arm_throughput(drawing, mine, values, places, y, number, len(arms))

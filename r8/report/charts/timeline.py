@@ -70,32 +70,28 @@ def timeline_chart(session: Session, run: Run, window: Window, say: Say, prefix:
     x = Scale(low=window.low_s, high=window.high_s, begin=_LEFT, end=_RIGHT)
     drawing = Drawing(
         name=f"{prefix}time-{run.run_id}",
-        title=f"{say('Timeline')}: {run.arm} c{run.concurrency}, {say('block')} {run.block}",
-        about=say(
-            "Top: what the KV device read. Bottom: requests in flight and first tokens. In "
-            "the cold read the device delivers before the first tokens come; in the warm "
-            "read it does not."
-        ),
+        title=say("chart-timeline", arm=run.arm, level=f"c{run.concurrency}", block=run.block),
+        about=say("chart-timeline-about"),
         height=bottom + _BOTTOM,
     )
     _shade_phases(drawing, session, run, x, bottom, say)
     top = _TOP
     ceiling = session.value(run, "ceiling_bandwidth", "", phase="calibration").value
     limit = 0.0 if ceiling is None else mb_per_s(ceiling)
-    words = f"{run.kv_device}, MB/s" if device else f"{run.kv_device}: {say('no samples')}"
+    words = f"{run.kv_device}, MB/s" if device else f"{run.kv_device}: {say('chart-no-samples')}"
     y = _rate_panel(drawing, device, x, (top, limit), "area", words)
     if limit:
         drawing.line(_LEFT, y(limit), _RIGHT, y(limit), "ceiling")
-        words = f"{say('ceiling by fio')} {label(round(limit, 1))}"
+        words = f"{say('chart-ceiling')} {label(round(limit, 1))}"
         drawing.text(_RIGHT, top - 7, words, "tick", "end")
     if network:
         top += _PANEL + _GAP
-        _rate_panel(drawing, network, x, (top, 0.0), "area net", say("network received, MB/s"))
+        _rate_panel(drawing, network, x, (top, 0.0), "area net", say("chart-network"))
     if gpu:
         top += _PANEL + _GAP
         _gpu_panel(drawing, gpu, x, top, say)
     _request_panel(drawing, session, run, x, top + _PANEL + _GAP, named, say)
-    axis_below(drawing, x, bottom, bottom, say("seconds since the cold read began"))
+    axis_below(drawing, x, bottom, bottom, say("chart-seconds"))
     return drawing.svg()
 
 
@@ -129,7 +125,7 @@ def _points(session: Session, query: str, named: dict[str, object]) -> list[tupl
 def _shade_phases(
     drawing: Drawing, session: Session, run: Run, x: Scale, bottom: float, say: Say
 ) -> None:
-    names = {"measure": "cold read", "warm": "warm read"}
+    names = {"measure": "chart-cold", "warm": "chart-warm"}
     rows = session.rows(_PHASES, {"run": run.run_id})
     free = _LEFT  # where the next name may begin: bands can be narrower than their names
     for phase, begin_ns, end_ns in rows:
@@ -168,7 +164,7 @@ def _gpu_panel(
     drawing: Drawing, points: Sequence[tuple[float, float]], x: Scale, top: float, say: Say
 ) -> None:
     y = Scale(low=0, high=100, begin=top + _PANEL, end=top)
-    axis_left(drawing, y, _LEFT, _RIGHT, say("GPU busy, percent (busiest card)"))
+    axis_left(drawing, y, _LEFT, _RIGHT, say("chart-gpu"))
     drawing.path([(x(at), y(value)) for at, value in points], "series a0")
 
 
@@ -190,7 +186,7 @@ def _request_panel(
     }
     most = max([value for _, value in flight] + [float(run.concurrency)])
     y = Scale(low=0, high=most * 1.1, begin=bottom, end=top)
-    words = say("requests: line in flight, dashes with marks first tokens so far")
+    words = say("chart-requests")
     axis_left(drawing, y, _LEFT, _RIGHT, words)
     drawing.path(_staircase(flight, x, y), "flight")
     for points in firsts.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,9 @@ from r8.forensics.certificate import connect_settled
 from r8.forensics.instances import every_instance_read_its_own
 from r8.message import Answer
 from r8.model import Outcome
-from r8.report.chinese import translated
 from r8.report.document import report
-from r8.report.scaling import scaling_section
+from r8.report.scaling import scaling
+from r8.report.words import say
 from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import findings, judged_run
 from r8.tests.support.run_factory import MIB, SyntheticRun
@@ -227,11 +228,13 @@ def test_the_report_shows_prediction_and_every_engine_in_both_languages(tmp_path
     section = text.split("## Engines on one device")[1].split("\n## ")[0]
     headers = [line for line in section.splitlines() if line.startswith("| block")]
     assert len(headers) == 2
-    words = {cell.strip() for line in headers for cell in line.strip("|").split("|")}
-    sentence = section.strip().split("\n\n")[0]
-    untranslated = [one for one in (*words, sentence) if translated(one, "zh") is None]
-    assert untranslated == []
+    chinese = report(runs, load_claims(SCENARIO), language="zh")
+    told = chinese.split(f"## {say('zh', 'title-scaling')}")[1].split("\n## ")[0]
+    assert told.count("|---") == section.count("|---") > 1
+    # The same numbers in both, and words of its own in each.
+    assert re.findall(r"\d+\.\d+", told) == re.findall(r"\d+\.\d+", section)
+    assert re.search("[\u4e00-\u9fff]", told.strip().split("\n\n")[0])
 
 
 def test_a_run_of_another_scenario_has_no_such_section(tmp_path: Path) -> None:
-    assert scaling_section(open_session([judged_run(tmp_path, SyntheticRun())])) == ""
+    assert scaling(open_session([judged_run(tmp_path, SyntheticRun())]), "en") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +13,9 @@ from r8.forensics.certificate import connect_settled
 from r8.forensics.written import durable_inside_the_window, reads_back
 from r8.message import Answer, answer_of_all
 from r8.model import Outcome
-from r8.report.checkpoint import checkpoint_section
-from r8.report.chinese import translated
+from r8.report.checkpoint import checkpoints
 from r8.report.document import report
+from r8.report.words import say
 from r8.tests.support.checkpoint_runs import (
     SAVE,
     SCENARIO,
@@ -389,16 +390,20 @@ def test_a_published_figure_is_not_judged_by_a_rehearsal(tmp_path: Path) -> None
 
 
 def test_the_report_sets_each_save_beside_its_prediction_in_both_languages(tmp_path: Path) -> None:
-    text = report(blocks(tmp_path, 3.93), load_claims(SCENARIO))
+    runs = blocks(tmp_path, 3.93)
+    text = report(runs, load_claims(SCENARIO))
     section = text.split("## Checkpoint writes")[1].split("\n## ")[0]
     assert "local-full-each / array-full-each" in section
     headers = [line for line in section.splitlines() if line.startswith(("| block", "| ratio"))]
     assert len(headers) == 2
-    words = {cell.strip() for line in headers for cell in line.strip("|").split("|")}
-    sentence = section.strip().split("\n\n")[0]
-    assert [one for one in (*words, sentence) if translated(one, "zh") is None] == []
+    chinese = report(runs, load_claims(SCENARIO), language="zh")
+    told = chinese.split(f"## {say('zh', 'title-checkpoints')}")[1].split("\n## ")[0]
+    assert told.count("|---") == section.count("|---") > 1
+    # The same numbers in both, and words of its own in each.
+    assert re.findall(r"\d+\.\d+", told) == re.findall(r"\d+\.\d+", section)
+    assert re.search("[\u4e00-\u9fff]", told.strip().split("\n\n")[0])
 
 
 def test_a_report_of_other_runs_has_no_such_section(tmp_path: Path) -> None:
     session = open_session([judged_run(tmp_path, SyntheticRun())])
-    assert checkpoint_section(session) == ""
+    assert checkpoints(session, "en") == ""

@@ -111,8 +111,10 @@ def test_the_report_draws_the_curve_and_names_what_is_more_than_an_hour(tmp_path
 
 def test_what_is_more_than_the_hour_whatever_the_interval_is_said_once() -> None:
     loads = Interval(estimate=96.0, low=95.0, high=97.0, alpha=0.05, n=3)
-    assert report_work._point(40, 96.0, loads) == "> 3600 s of loads"
-    assert report_work._point(20, 96.0, loads) == "46.7 % [46.1 %, 47.2 %]"
+    assert report_work._point(40, 96.0, loads, "en") == "> 3600 s of loads"
+    assert report_work._point(20, 96.0, loads, "en") == "46.7 % [46.1 %, 47.2 %]"
     # At 3600 / 37.5 = 96 s an hour is just filled: one end has room left.
     near = Interval(estimate=97.4, low=97.2, high=98.0, alpha=0.05, n=3)
-    assert report_work._point(37, 97.4, near) == "> 3600 s of loads [> 3600 s of loads, 0.1 %]"
+    assert (
+        report_work._point(37, 97.4, near, "en") == "> 3600 s of loads [> 3600 s of loads, 0.1 %]"
+    )

@@ -11,7 +11,8 @@ import pytest
 from r8.claims.reader import load_claims
 from r8.model import Basis, Outcome
 from r8.report.document import report
-from r8.report.tables import SHOWN_METRICS, markdown, number, summary
+from r8.report.tables import SHOWN_METRICS, markdown, number
+from r8.report.terminal import summary
 from r8.resources import query_names, query_text
 from r8.tests.support.judged_run import Tables, judged_run
 from r8.tests.support.run_factory import SyntheticRun, upgraded

@@ -14,6 +14,7 @@ from fluent.syntax.visitor import Visitor
 
 from r8.forensics.rules import RULES
 from r8.message import Check, Fact, Message, missing, not_applicable
+from r8.model import Basis, Outcome
 from r8.report.words import (
     CATALOGUES,
     LANGUAGES,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(__file__).resolve().parents[2]
-MAKERS = {"Message": 0, "missing": 1, "not_applicable": 1}  # where the id stands
+MAKERS = {"Message": 0, "missing": 1, "not_applicable": 1, "say": 1}  # where the id stands
 KEYWORDS = {"message", "id"}
 
 
@@ -72,7 +73,8 @@ def ids_used(source: str) -> Iterator[tuple[str, frozenset[str] | None]]:
     """Ids that a module's text makes messages of, with the facts it gives where it lists them."""
     tree = ast.parse(source)
     ours = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
-    names = {alias.name for one in ours if one.module == "r8.message" for alias in one.names}
+    makers = {"r8.message", "r8.report.words"}
+    names = {alias.name for one in ours if one.module in makers for alias in one.names}
     if not names & {"Check", *MAKERS}:
         return
     for call in ast.walk(tree):
@@ -80,7 +82,7 @@ def ids_used(source: str) -> Iterator[tuple[str, frozenset[str] | None]]:
             continue
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         keywords = {one.arg: one.value for one in call.keywords}
-        if name in {"missing", "not_applicable"}:
+        if name in {"missing", "not_applicable", "say"}:
             given = None if None in keywords else frozenset(one for one in keywords if one)
         else:
             given = _keys(keywords.get("facts"))
@@ -175,7 +177,10 @@ def test_no_entry_is_left_that_nothing_uses() -> None:
     }
     rules = {rule.entry for rule in RULES}
     reasons = {entry for _, entry, _ in REASONS}
-    assert set(ENTRIES["en"]) - texts - rules - reasons == set()
+    # One entry a word of these two lists, by its own name.
+    words = {f"outcome-{one}" for one in Outcome} | {f"basis-{one}" for one in Basis}
+    assert words <= set(ENTRIES["en"])
+    assert set(ENTRIES["en"]) - texts - rules - reasons - words == set()
 
 
 def test_the_reasons_of_a_query_are_seen_where_they_are_made() -> None:
