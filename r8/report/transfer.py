@@ -219,14 +219,18 @@ def _point(n: int, load_s: float | None, interval: Interval | None, language: st
     # A slower load leaves less: the interval of the use is the other way round.
     ends = (interval.high, load_s, interval.low)
     low, at, high = (_share(n, one, language) for one in ends)
-    return at if low == at == high else f"{at} [{low}, {high}]"
+    return at if low == at == high == _no_room(language) else f"{at} [{low}, {high}]"
+
+
+def _no_room(language: str) -> str:
+    return say(language, "note-no-room", load_s=f"{SECONDS_PER_HOUR:.0f}")
 
 
 def _share(n: int, load_s: float, language: str) -> str:
     try:
         return f"{_per_cent(utilisation(n, load_s)):.1f} %"
     except MetricError:
-        return say(language, "note-no-room", load_s=f"{SECONDS_PER_HOUR:.0f}")
+        return _no_room(language)
 
 
 def _per_cent(share: float) -> float:
