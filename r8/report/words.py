@@ -112,13 +112,13 @@ def render_part(entry: str, part: str, facts: Facts, language: str = "en") -> st
 
 
 def shown(value: Fact, unit: str = "") -> str:
-    """A value with its unit, the same in every language; `?` for None, `-` for no words."""
+    """A value with its unit, the same in every language; `?` where it is absent."""
     if value is None:
         return "?"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return value or "-"
+        return value
     if unit in _FORMATS:
         return _FORMATS[unit](value)
     return str(value) if isinstance(value, int) else f"{value:.6g}"
@@ -148,7 +148,8 @@ def _shown_facts(facts: Facts) -> dict[str, str]:
 
 
 def _check_facts(check: Check) -> dict[str, str]:
-    found = _shown_facts(check.facts)
+    # Words that are none would leave a hole in a row of numbers.
+    found = {name: text or "-" for name, text in _shown_facts(check.facts).items()}
     found["measured"] = shown(check.measured, check.unit)
     if not isinstance(check.limit, tuple):
         return found | {"limit": shown(check.limit, check.unit)}
