@@ -42,28 +42,22 @@ def device_checks(
     site: Site, device: Device, pool: int, plan: Plan | TransferPlan
 ) -> Iterator[Requirement]:
     """The directory of a device that must take `pool` bytes, and what it lies on."""
-    host = site.host(device.host)
+    host, name = site.host(device.host), f"device {device.name}"
     look = 'test -d "$1" && { test -w "$1" && echo writable || echo "not writable"; }'
     done = commands.run(through(host.exec_prefix, ["sh", "-c", look, "r8", device.kv_dir]))
     if not done.ok:
-        yield Requirement(
-            name=f"device {device.name}",
-            ok=False,
-            saw=f"{device.kv_dir} is not a directory on {host.name}{_said(done)}",
-            next_step="mount it, or correct kv_dir of that device",
-        )
+        saw = f"{device.kv_dir} is not a directory on {host.name}{_said(done)}"
+        step = "mount it, or correct kv_dir of that device"
+        yield Requirement(name=name, saw=saw, next_step=step)
         return
-    writable = done.output.strip() == "writable"
-    yield Requirement(
-        name=f"device {device.name}",
-        ok=writable,
-        saw=f"{device.kv_dir} is {done.output.strip()}",
-        next_step=""
-        if writable
-        else f"give this user a directory of its own under {device.kv_dir}",
-    )
-    yield _room(host, device, pool)
-    yield from _fio(site, plan, device.name)
+    found, step = done.output.strip(), f"give this user a directory under {device.kv_dir}"
+    step = "" if found == "writable" else step
+    yield Requirement(name=name, saw=f"{device.kv_dir} is {found}", next_step=step)
+    free = free_bytes(host, device.kv_dir)
+    saw = f"{free} bytes free, the pool needs {pool}"
+    step = "" if free >= pool else f"free {pool - free} bytes on {device.kv_dir}"
+    yield Requirement(name=f"pool on {device.name}", saw=saw, next_step=step)
+    yield from _fio(site, plan, device, free)
     yield _lies_on(host, device, plan)
     yield _drop(host)
 
@@ -73,45 +67,31 @@ def _said(done: CommandResult) -> str:
     return f" ({done.error})" if done.error else ""
 
 
-def _room(host: Host, device: Device, pool: int) -> Requirement:
-    free = free_bytes(host, device.kv_dir)
-    return Requirement(
-        name=f"pool on {device.name}",
-        ok=free >= pool,
-        saw=f"{free} bytes free, the pool needs {pool}",
-        next_step="" if free >= pool else f"free {pool - free} bytes on {device.kv_dir}",
-    )
-
-
-def _fio(site: Site, plan: Plan | TransferPlan, device: str) -> Iterator[Requirement]:
+def _fio(site: Site, plan: Plan | TransferPlan, device: Device, free: int) -> Iterator[Requirement]:
     """Whether fio is there and its files have room; nothing where the site switched it off.
 
     A checkpoint's ceiling is written by fio whatever the site says of reading, in files its cells
     have room for.
     """
     writes = isinstance(plan, TransferPlan) and plan.job == "checkpoint"
-    planned = fio_plan(site, plan, device)
+    planned = None if writes else fio_plan(site, plan, device.name)
     if planned is None and not writes:
         return
-    name, host = f"fio on {device}", site.host(site.device(device).host)
-    there = commands.run(through(host.exec_prefix, ["fio", "--version"]))
+    there = commands.run(through(site.host(device.host).exec_prefix, ["fio", "--version"]))
+    version, step = there.output.strip(), ""
     if not there.ok:
+        saw = f"{there.line}: {there.error}"
         step = "install fio there" if writes else f"install fio there, or {SWITCH_OFF}"
-        yield Requirement(name=name, ok=False, saw=f"{there.line}: {there.error}", next_step=step)
-        return
-    if writes or planned is None:
-        yield Requirement(name=name, ok=True, saw=f"{there.output.strip()}; it writes the ceiling")
-        return
-    free = free_bytes(planned.host, planned.device.kv_dir)
-    try:
-        planned.require_room(free)
-    except SiteError as error:
-        yield Requirement(name=name, ok=False, saw=error.what, next_step=error.next_step)
-        return
-    saw = f"{there.output.strip()}; {free} bytes free, its files need {planned.needed_bytes}"
-    yield Requirement(
-        name=name, ok=True, saw=f"{saw}; at most {planned.device.fio.longest_s} s a block"
-    )
+    elif planned is None:
+        saw = f"{version}; it writes the ceiling"
+    else:
+        saw = f"{version}; {free} bytes free, its files need {planned.needed_bytes}; at most "
+        saw += f"{device.fio.longest_s} s a block"
+        try:
+            planned.require_room(free)
+        except SiteError as error:
+            saw, step = error.what, error.next_step
+    yield Requirement(name=f"fio on {device.name}", saw=saw, next_step=step)
 
 
 def _lies_on(host: Host, device: Device, plan: Plan | TransferPlan) -> Requirement:
@@ -122,20 +102,16 @@ def _lies_on(host: Host, device: Device, plan: Plan | TransferPlan) -> Requireme
             remote.install(host)
         found = topology(Path(device.kv_dir), host)
     except InstrumentError as error:
-        return Requirement(name=name, ok=False, saw=error.what, next_step=error.next_step)
+        return Requirement(name=name, saw=error.what, next_step=error.next_step)
     block = str(found.get("device") or "")
     if not block and device.block_device is None:
         return _no_block_device(name, found, plan)
     saw = f"{block or 'no block device'} ({found.get('kind')}) at {found.get('mount')}"
     members = found.get("members") or []
     saw += f", members {', '.join(map(str, members))}" if members else ""
+    step = f"correct block_device = {device.block_device!r} of {device.name}"
     ok = bool(block) and device.block_device in {None, block}
-    return Requirement(
-        name=name,
-        ok=ok,
-        saw=saw,
-        next_step="" if ok else f"correct block_device = {device.block_device!r} of {device.name}",
-    )
+    return Requirement(name=name, saw=saw, next_step="" if ok else step)
 
 
 def _no_block_device(name: str, found: dict[str, Any], plan: Plan | TransferPlan) -> Requirement:
@@ -144,25 +120,19 @@ def _no_block_device(name: str, found: dict[str, Any], plan: Plan | TransferPlan
     saw += f"{found.get('mount')}"
     if isinstance(plan, TransferPlan) and found.get("fstype") in NETWORK:
         warning = "C1, C2, C4, C8, C9 and N1 will be unknown for it: its claims stay INVALID"
-        return Requirement(name=name, ok=True, saw=saw, warning=warning)
+        return Requirement(name=name, saw=saw, warning=warning)
     step = "mount a block device there, or correct kv_dir: no counter would see the bytes"
-    return Requirement(name=name, ok=False, saw=saw, next_step=step)
+    return Requirement(name=name, saw=saw, next_step=step)
 
 
 def _drop(host: Host) -> Requirement:
-    words = list(host.drop_caches or DROP_CACHES)
-    uid = str(os.geteuid())
+    words, uid = list(host.drop_caches or DROP_CACHES), str(os.geteuid())
     if host.exec_prefix:
         uid = commands.run(through(host.exec_prefix, ["id", "-u"])).output.strip()
     allowed = uid == "0" or "sudo" in words or host.drop_caches is not None
-    return Requirement(
-        name="drop caches",
-        ok=allowed,
-        saw=f"{' '.join(words)} on {host.name} as uid {uid or '?'}",
-        next_step=""
-        if allowed
-        else 'run as root, or set drop_caches = ["sudo", "-n", ...] with a sudoers rule for it',
-    )
+    saw = f"{' '.join(words)} on {host.name} as uid {uid or '?'}"
+    step = 'run as root, or set drop_caches = ["sudo", "-n", ...] with a sudoers rule for it'
+    return Requirement(name="drop caches", saw=saw, next_step="" if allowed else step)
 
 
 def host_checks(site: Site) -> Iterator[Requirement]:
@@ -170,53 +140,17 @@ def host_checks(site: Site) -> Iterator[Requirement]:
     for host in site.hosts:
         if not host.exec_prefix:
             continue
+        step = warning = ""
         try:
             offset = remote.clock_offset(host)
         except InstrumentError as error:
-            yield Requirement(
-                name=f"host {host.name}", ok=False, saw=error.what, next_step=error.next_step
-            )
-            continue
-        wall_s, way_s = s_from_ns(offset.wall_ns), s_from_ns(offset.way_ns)
-        late = abs(wall_s) > WALL_OFFSET_S
-        yield Requirement(
-            name=f"host {host.name}",
-            ok=True,
-            saw=f"answers in {way_s:.4f} s; its wall clock is {wall_s:+.4f} s from ours",
-            warning="set both clocks by the same time server: their logs cannot be joined"
-            if late
-            else "",
-        )
-
-
-def _accelerators(site: Site) -> Requirement:
-    """Whether somebody else uses the accelerators; looked at with the vendor's tool."""
-    for tool, words in ACCELERATOR_TOOLS.items():
-        done = commands.run(engine_words(site, list(words)))
-        if done.ok:
-            busy = [line.strip() for line in done.output.splitlines() if _used(line)]
-            return Requirement(
-                name="accelerators",
-                ok=True,
-                saw=f"{tool}: memory is in use on {len(busy)} of them",
-                warning="; ".join(busy[:8]) if busy else "",
-            )
-    return Requirement(
-        name="accelerators",
-        ok=True,
-        saw="no rocm-smi and no nvidia-smi where the engine runs",
-        warning="whether they are idle is not known",
-    )
-
-
-def _used(line: str) -> bool:
-    """A CSV row `name, used bytes or MiB` with more in use than a driver keeps for itself."""
-    cells = [cell.strip() for cell in line.split(",")]
-    number = cells[-1].split(" ")[0]
-    if not number.isdigit():
-        return False
-    used = int(number)
-    return used > (IDLE_BYTES if used > IDLE_BYTES_AS_MIB * 1024 else IDLE_BYTES_AS_MIB)
+            saw, step = error.what, error.next_step
+        else:
+            wall_s, way_s = s_from_ns(offset.wall_ns), s_from_ns(offset.way_ns)
+            saw = f"answers in {way_s:.4f} s; its wall clock is {wall_s:+.4f} s from ours"
+            if abs(wall_s) > WALL_OFFSET_S:
+                warning = "set both clocks by the same time server: their logs cannot be joined"
+        yield Requirement(name=f"host {host.name}", saw=saw, next_step=step, warning=warning)
 
 
 def engine_checks(site: Site) -> Iterator[Requirement]:
@@ -224,12 +158,10 @@ def engine_checks(site: Site) -> Iterator[Requirement]:
     words = fill(site.engine.python, site.vars, where="engine.python")
     code = "import sys; print(sys.version.split()[0])"
     done = commands.run(engine_words(site, [*words, "-c", code]))
-    yield Requirement(
-        name="engine python",
-        ok=done.ok,
-        saw=done.output.strip() if done.ok else f"{done.line}: {done.error}",
-        next_step="" if done.ok else "correct engine.python and engine.exec_prefix",
-    )
+    saw, step = f"{done.line}: {done.error}", "correct engine.python and engine.exec_prefix"
+    if done.ok:
+        saw, step = done.output.strip(), ""
+    yield Requirement(name="engine python", saw=saw, next_step=step)
     if done.ok:
         yield _lmcache(engine_words(site, words))
         yield _same_user(site)
@@ -237,27 +169,9 @@ def engine_checks(site: Site) -> Iterator[Requirement]:
     model = site.vars.get("model_dir")
     if model is not None:
         there = commands.run(engine_words(site, ["test", "-d", model]))
-        yield Requirement(
-            name="model",
-            ok=there.ok,
-            saw=f"{model} {'is there' if there.ok else f'is not a directory{_said(there)}'}",
-            next_step="" if there.ok else "correct vars.model_dir",
-        )
-
-
-def _same_user(site: Site) -> Requirement:
-    """Whether the probes may look at what the engine's user owns: its files and its counters."""
-    host = site.host(site.engine.host)
-    ours = commands.run(through(host.exec_prefix, ["id", "-u"])).output.strip()
-    theirs = commands.run(engine_words(site, ["id", "-u"])).output.strip()
-    warning = ""
-    if not ours:
-        warning = "whether they may read the engine's files and counters is not known"
-    elif ours not in {"0", theirs}:
-        warning = "residency and /proc/PID/io of another user cannot be read: C3 and C4 would be "
-        warning += "unknown; run R8 as root there, or the engine as this user"
-    saw = f"probes run as uid {ours or '?'}, the engine as uid {theirs or '?'}"
-    return Requirement(name="probes' user", ok=True, saw=saw, warning=warning)
+        saw = f"{model} {'is there' if there.ok else f'is not a directory{_said(there)}'}"
+        step = "" if there.ok else "correct vars.model_dir"
+        yield Requirement(name="model", saw=saw, next_step=step)
 
 
 def _lmcache(python: list[str]) -> Requirement:
@@ -265,11 +179,43 @@ def _lmcache(python: list[str]) -> Requirement:
     try:
         found = patching.status(patching.PatchTarget(command=tuple(python), env={}))
     except PatchError as error:
-        return Requirement(name="LMCache", ok=False, saw=error.what, next_step=error.next_step)
-    ok = found.state in {"base", "patched"}
-    return Requirement(
-        name="LMCache",
-        ok=ok,
-        saw=f"{found.lmcache_version}: {found.what}",
-        next_step="" if ok else "install a version of patches/*/series.toml (r8 patch show)",
-    )
+        return Requirement(name="LMCache", saw=error.what, next_step=error.next_step)
+    known = found.state in {"base", "patched"}
+    step = "" if known else "install a version of patches/*/series.toml (r8 patch show)"
+    return Requirement(name="LMCache", saw=f"{found.lmcache_version}: {found.what}", next_step=step)
+
+
+def _same_user(site: Site) -> Requirement:
+    """Whether the probes may look at what the engine's user owns: its files and its counters."""
+    host, warning = site.host(site.engine.host), ""
+    ours = commands.run(through(host.exec_prefix, ["id", "-u"])).output.strip()
+    theirs = commands.run(engine_words(site, ["id", "-u"])).output.strip()
+    if not ours:
+        warning = "whether they may read the engine's files and counters is not known"
+    elif ours not in {"0", theirs}:
+        warning = "residency and /proc/PID/io of another user cannot be read: C3 and C4 would be "
+        warning += "unknown; run R8 as root there, or the engine as this user"
+    saw = f"probes run as uid {ours or '?'}, the engine as uid {theirs or '?'}"
+    return Requirement(name="probes' user", saw=saw, warning=warning)
+
+
+def _accelerators(site: Site) -> Requirement:
+    """Whether somebody else uses the accelerators, by the vendor's tool."""
+    saw = "no rocm-smi and no nvidia-smi where the engine runs"
+    warning = "whether they are idle is not known"
+    for tool, words in ACCELERATOR_TOOLS.items():
+        done = commands.run(engine_words(site, list(words)))
+        if done.ok:
+            busy = [line.strip() for line in done.output.splitlines() if _used(line)]
+            saw, warning = f"{tool}: memory is in use on {len(busy)} of them", "; ".join(busy[:8])
+            break
+    return Requirement(name="accelerators", saw=saw, warning=warning)
+
+
+def _used(line: str) -> bool:
+    """A CSV row `name, used bytes or MiB` with more in use than a driver keeps for itself."""
+    number = line.rpartition(",")[2].strip().split(" ")[0]
+    if not number.isdigit():
+        return False
+    used = int(number)
+    return used > (IDLE_BYTES if used > IDLE_BYTES_AS_MIB * 1024 else IDLE_BYTES_AS_MIB)

@@ -39,9 +39,10 @@ def dry_run(
     yield f"# site {loaded.site.name} ({loaded.path}), seed {matrix.seed}; nothing is run"
     yield from _hosts(testbed)
     measured: set[tuple[str, int]] = set()
+    arms = loaded.site.arms_of(matrix.scenario)
     for (number, _), group in groupby(places, key=lambda place: (place.block, place.lifetime)):
         ids = {place: f"{matrix.campaign_id}-{place.name}" for place in group}
-        device = scenario.arms[next(iter(ids)).arm].device
+        device = arms[next(iter(ids)).arm].device
         if scenario.calibrated and (device, number) not in measured:
             measured.add((device, number))
             yield from _calibration(scenario, testbed, device, number)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from r8.lab.campaign.lifetime import Setting
-    from r8.lab.site.arms import Arm, Plan
+    from r8.lab.site.arms import Plan
     from r8.lab.site.machines import Rehearsal
     from r8.lab.site.plan import Place
     from r8.lab.testbed import Testbed
@@ -48,18 +48,13 @@ class KvScenario(Scenario):
         return self.site.scenarios[self.name]
 
     @property
-    def arms(self) -> Mapping[str, Arm]:
-        """All of the site."""
-        return self.site.arms
-
-    @property
     def calibrated(self) -> bool:
         """Always: the prediction rests on it."""
         return True
 
     def starts(self) -> int:
         """One a lifetime."""
-        return len(lifetimes_of(self.plan.arms, self.arms))
+        return len(lifetimes_of(self.plan.arms, self.site.arms))
 
     def pools(self) -> dict[str, int]:
         """KV bytes of the largest lifetime on each device, flushing included."""
@@ -99,9 +94,9 @@ class KvScenario(Scenario):
                     saw = f"in use or not allowed: {error.strerror}"
                     step = f"stop what listens there (ss -ltnp 'sport = :{port}') or change the "
                     step += f"port of instance {name}"
-                    yield Requirement(name=f"port {port}", ok=False, saw=saw, next_step=step)
+                    yield Requirement(name=f"port {port}", saw=saw, next_step=step)
                 else:
-                    yield Requirement(name=f"port {port}", ok=True, saw="free")
+                    yield Requirement(name=f"port {port}", saw="free")
 
     def _sockets(self) -> Iterator[Requirement]:
         """Room for the names of LMCache's sockets, which an engine started here makes in TMPDIR.
@@ -114,27 +109,20 @@ class KvScenario(Scenario):
         place = site.engine.env.get("TMPDIR") or (None if elsewhere else tempfile.gettempdir())
         if place is None:
             return
-        ok = len(place) <= SOCKET_DIR_CHARACTERS
-        yield Requirement(
-            name="temporary directory",
-            ok=ok,
-            saw=f"{place}: {len(place)} characters, LMCache's socket names leave room for "
-            f"{SOCKET_DIR_CHARACTERS}",
-            next_step="" if ok else "start again with TMPDIR=/tmp, or set TMPDIR in [engine.env]",
-        )
+        saw = f"{place}: {len(place)} characters, LMCache's socket names leave room for "
+        saw += f"{SOCKET_DIR_CHARACTERS}"
+        step = "start again with TMPDIR=/tmp, or set TMPDIR in [engine.env]"
+        step = "" if len(place) <= SOCKET_DIR_CHARACTERS else step
+        yield Requirement(name="temporary directory", saw=saw, next_step=step)
 
     def _flush(self) -> Requirement:
         """Sessions of flushing must push the measured ones out of an engine's DRAM tier."""
         plan, tier = self.plan, self._tier_bytes
         flushed = plan.flush_sessions * plan.prompt_tokens * plan.bytes_per_token
-        ok = flushed >= tier
         ranks = f" ({plan.ranks} ranks)" if plan.ranks > 1 else ""
-        return Requirement(
-            name="flush",
-            ok=ok,
-            saw=f"{plan.flush_sessions} sessions = {flushed} bytes, DRAM tier {tier}{ranks}",
-            next_step="" if ok else "raise flush_sessions until their KV exceeds cpu_tier_bytes",
-        )
+        saw = f"{plan.flush_sessions} sessions = {flushed} bytes, DRAM tier {tier}{ranks}"
+        step = "raise flush_sessions until their KV exceeds cpu_tier_bytes"
+        return Requirement(name="flush", saw=saw, next_step="" if flushed >= tier else step)
 
     def _in_flight(self) -> Requirement:
         """What one engine loads at once, beside the tier it is loaded through.
@@ -151,8 +139,7 @@ class KvScenario(Scenario):
             step = "raise cpu_tier_bytes and LMCACHE_MAX_LOCAL_CPU_SIZE above one session"
         elif tier < burst * session:
             warning = "the tier holds less than a burst: keep LMCACHE_ENABLE_ASYNC_LOADING off"
-        ok = not step
-        return Requirement(name="KV in flight", ok=ok, saw=saw, next_step=step, warning=warning)
+        return Requirement(name="KV in flight", saw=saw, next_step=step, warning=warning)
 
     def _populated_at_once(self) -> Requirement:
         """What one engine stores at once, beside the tier it is stored through.
@@ -170,7 +157,7 @@ class KvScenario(Scenario):
         if tier < at_once * session:
             most = max(1, tier // session)
             warning = f"chunks without room in the tier are lost: set populate_concurrency = {most}"
-        return Requirement(name="KV populated", ok=True, saw=saw, warning=warning)
+        return Requirement(name="KV populated", saw=saw, warning=warning)
 
     @property
     def _tier_bytes(self) -> int:
@@ -186,13 +173,11 @@ class KvScenario(Scenario):
         known = {one for entry in read_series().entries for one in entry.versions}
         names = ", ".join(sorted(known))
         for version in rehearsal.lmcache:
-            ok = version in known
-            yield Requirement(
-                name=f"LMCache {version}",
-                ok=ok,
-                saw="the patch series knows it" if ok else "no entry of patches/*/series.toml",
-                next_step="" if ok else f"name one of {names} in rehearsal.lmcache",
-            )
+            saw, step = "the patch series knows it", ""
+            if version not in known:
+                saw = "no entry of patches/*/series.toml"
+                step = f"name one of {names} in rehearsal.lmcache"
+            yield Requirement(name=f"LMCache {version}", saw=saw, next_step=step)
 
     def of_software(self) -> Iterator[Requirement]:
         """The engine and all it needs."""
@@ -203,7 +188,7 @@ class KvScenario(Scenario):
     ) -> Iterator[str]:
         """One engine lifetime: start, populate, every cell, and the end."""
         first, run_id = next(iter(ids.items()))
-        arm = self.arms[first.arm]
+        arm = self.site.arms[first.arm]
         setting = make_setting(
             testbed,
             self.plan.on(arm),
@@ -211,7 +196,7 @@ class KvScenario(Scenario):
             home=folder / f"{run_id}{LIFE_SUFFIX}",
             kv_dir=str(testbed.kv_roots[arm.device] / f"r8-{run_id}"),
         )
-        last = control_place(block, self.arms, self.plan)
+        last = control_place(block, self.site.arms, self.plan)
         names = ", ".join(f"{one.arm} c{one.concurrency}" for one in ids)
         yield ""
         yield f"# block {first.block}, place {first.order}: {names} on one engine start"

@@ -49,7 +49,7 @@ def preflight(loaded: LoadedSite, scenario: str, runs_root: Path) -> list[Requir
         known = ", ".join((*site.scenarios, *site.transfers)) or "none"
         saw = f"no [scenarios.{scenario}] in {loaded.path}"
         step = f"add the table, or choose one of: {known}"
-        return [Requirement(name="scenario", ok=False, saw=saw, next_step=step)]
+        return [Requirement(name="scenario", saw=saw, next_step=step)]
     found = scenario_on(loaded, scenario)
     return [
         *found.of_plan(),
@@ -85,10 +85,10 @@ def _duration(scenario: Scenario) -> Requirement:
     saw = f"{plan.blocks} blocks of {cells} cells on {starts} starts: about {minutes:.0f} min by "
     saw += "the site's estimates"
     if site.rehearsal is None and scenario.calibrated:
-        devices = {site.device(scenario.arms[arm].device) for arm in plan.arms}
+        devices = {site.device(site.arms_of(scenario.name)[arm].device) for arm in plan.arms}
         fio_s = plan.blocks * sum(one.fio.longest_s for one in devices if one.fio.read_bytes != 0)
         saw += f", and at most {fio_s / SECONDS_PER_MINUTE:.0f} min of fio" if fio_s else ""
-    return Requirement(name="duration", ok=True, saw=saw)
+    return Requirement(name="duration", saw=saw)
 
 
 def _runs_root(site: Site, runs_root: Path) -> Requirement:
@@ -104,20 +104,14 @@ def _runs_root(site: Site, runs_root: Path) -> Requirement:
         and not site.host(device.host).exec_prefix
         and Path(device.kv_dir).is_dir()
     }
+    saw = f"{base}: {free} bytes free, {'writable' if writable else 'not writable'}"
+    step = f"free {RUNS_FREE_BYTES} bytes there or give --runs-root"
     if base.stat().st_dev in devices:
-        return Requirement(
-            name="run directory",
-            ok=False,
-            saw=f"{base} lies on a KV device: writing evidence would disturb what it measures",
-            next_step="give another place with --runs-root",
-        )
-    ok = writable and free >= RUNS_FREE_BYTES
-    return Requirement(
-        name="run directory",
-        ok=ok,
-        saw=f"{base}: {free} bytes free, {'writable' if writable else 'not writable'}",
-        next_step="" if ok else f"free {RUNS_FREE_BYTES} bytes there or give --runs-root",
-    )
+        saw = f"{base} lies on a KV device: writing evidence would disturb what it measures"
+        step = "give another place with --runs-root"
+    elif writable and free >= RUNS_FREE_BYTES:
+        step = ""
+    return Requirement(name="run directory", saw=saw, next_step=step)
 
 
 def _cluster(scenario: Scenario) -> Iterator[Requirement]:
@@ -136,14 +130,9 @@ def _rehearsal(scenario: Scenario) -> Iterator[Requirement]:
         return
     yield from scenario.of_rehearsal(rehearsal)
     needed, available = scenario.memory_bytes(rehearsal), available_memory_bytes()
-    yield Requirement(
-        name="memory",
-        ok=available >= needed,
-        saw=f"{available} bytes available, the rehearsal needs {needed}",
-        next_step=""
-        if available >= needed
-        else "close something, or lower rehearsal.memory_bytes "
-        "together with VLLM_CPU_KVCACHE_SPACE and image_bytes",
-    )
+    saw = f"{available} bytes available, the rehearsal needs {needed}"
+    step = "close something, or lower rehearsal.memory_bytes together with VLLM_CPU_KVCACHE_SPACE "
+    step += "and image_bytes"
+    yield Requirement(name="memory", saw=saw, next_step="" if available >= needed else step)
     for capability in capabilities():
-        yield Requirement(name=capability.name, ok=True, saw=capability.saw)
+        yield Requirement(name=capability.name, saw=capability.saw)

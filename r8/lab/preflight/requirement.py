@@ -10,7 +10,11 @@ class Requirement:
     """One thing that was looked at before anything starts."""
 
     name: str
-    ok: bool
     saw: str
-    next_step: str = ""  # what to do; empty when it is fine
-    warning: str = ""  # ready, and yet something a person should know
+    next_step: str = ""  # what to do; empty when it is met
+    warning: str = ""  # met, and yet something a person should know
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is met."""
+        return not self.next_step

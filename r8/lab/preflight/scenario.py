@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.lab.preflight.requirement import Requirement
-    from r8.lab.site.arms import Arm, Plan, TransferArm, TransferPlan
+    from r8.lab.site.arms import Plan, TransferPlan
     from r8.lab.site.file import LoadedSite, Site
     from r8.lab.site.machines import Rehearsal
     from r8.lab.site.plan import Place
@@ -40,11 +40,6 @@ class Scenario(ABC):
 
     @property
     @abstractmethod
-    def arms(self) -> Mapping[str, Arm | TransferArm]:
-        """Every arm that may be asked for by name."""
-
-    @property
-    @abstractmethod
     def calibrated(self) -> bool:
         """Whether devices are read by themselves before every block."""
 
@@ -64,9 +59,9 @@ class Scenario(ABC):
     def of_plan(self) -> Iterator[Requirement]:
         """What the scenario's own numbers must satisfy."""
 
-    @abstractmethod
-    def of_rehearsal(self, rehearsal: Rehearsal) -> Iterator[Requirement]:
+    def of_rehearsal(self, rehearsal: Rehearsal) -> Iterator[Requirement]:  # noqa: ARG002
         """What the software of a rehearsal must be, before it is built."""
+        yield from ()
 
     @abstractmethod
     def of_software(self) -> Iterator[Requirement]:

@@ -42,11 +42,6 @@ class TransferScenario(Scenario):
         return self.site.transfers[self.name]
 
     @property
-    def arms(self) -> Mapping[str, TransferArm]:
-        """The scenario's own."""
-        return self.plan.arm
-
-    @property
     def job(self) -> Job:
         """What its cells do."""
         return job_of(self.plan.job)
@@ -64,7 +59,7 @@ class TransferScenario(Scenario):
         """Bytes of the largest cell on each device; what the site names is there already."""
         pools: dict[str, int] = {}
         for name in self.plan.every_arm:
-            arm = self.arms[name]
+            arm = self.plan.arm[name]
             size = 0 if arm.files_dir else self.job.device_bytes(self.plan, name)
             pools[arm.device] = max(size, pools.get(arm.device, 0))
         return pools
@@ -78,13 +73,13 @@ class TransferScenario(Scenario):
 
     def of_plan(self) -> Iterator[Requirement]:
         """Workers, clocks and probes are those of this host; engines can be given a model."""
-        for device in dict.fromkeys(arm.device for arm in self.arms.values()):
+        for device in dict.fromkeys(arm.device for arm in self.plan.arm.values()):
             host = self.site.host(self.site.device(device).host)
             if host.exec_prefix:
                 step = f"start R8 on {host.name}, with a site file that gives it no prefix"
                 saw = f"{host.name} is behind a prefix"
-                yield Requirement(name=f"host of {device}", ok=False, saw=saw, next_step=step)
-        for name, arm in self.arms.items():
+                yield Requirement(name=f"host of {device}", saw=saw, next_step=step)
+        for name, arm in self.plan.arm.items():
             if is_engine(arm):
                 yield self._engines(name, arm)
 
@@ -94,40 +89,27 @@ class TransferScenario(Scenario):
         fault = engine_fault(self.site, at_once)
         if fault is None and self.site.rehearsal is None and arm.files_dir is None:
             fault = "an engine loads real models only, and files_dir names none"
-        return Requirement(
-            name=f"engines of {name}",
-            ok=fault is None,
-            saw=fault or f"{at_once} at once of {len(self.site.instances)} instances",
-            next_step="correct [engine], [[instances]] or the arm's files_dir" if fault else "",
-        )
-
-    def of_rehearsal(self, rehearsal: Rehearsal) -> Iterator[Requirement]:  # noqa: ARG002
-        """The rehearsal builds its own environment."""
-        yield from ()
+        saw = fault or f"{at_once} at once of {len(self.site.instances)} instances"
+        step = "correct [engine], [[instances]] or the arm's files_dir" if fault else ""
+        return Requirement(name=f"engines of {name}", saw=saw, next_step=step)
 
     def of_software(self) -> Iterator[Requirement]:
         """The loader's libraries, and models where the site names them."""
         python = fill(self.site.engine.python, self.site.vars, where="engine.python")
         done = commands.run(engine_words(self.site, [*python, "-c", IMPORTS]))
-        yield Requirement(
-            name="loader",
-            ok=done.ok,
-            saw="torch and safetensors import" if done.ok else f"{IMPORTS}: {done.error}",
-            next_step="" if done.ok else "install both where engine.python runs",
-        )
+        saw = "torch and safetensors import" if done.ok else f"{IMPORTS}: {done.error}"
+        step = "" if done.ok else "install both where engine.python runs"
+        yield Requirement(name="loader", saw=saw, next_step=step)
         for name in self.plan.every_arm:
-            if self.arms[name].files_dir is not None:
-                yield self._models(name, Path(self.arms[name].files_dir or ""))
+            if self.plan.arm[name].files_dir is not None:
+                yield self._models(name, Path(self.plan.arm[name].files_dir or ""))
 
     def _models(self, name: str, root: Path) -> Requirement:
         found, workers = model_directories(root), max(self.plan.levels_of(name))
-        ok = len(found) >= workers
-        return Requirement(
-            name=f"models of {name}",
-            ok=ok,
-            saw=f"{len(found)} directories with {SUFFIX} files below {root}, {workers} workers",
-            next_step="" if ok else "give each worker a model directory of its own there, no links",
-        )
+        saw = f"{len(found)} directories with {SUFFIX} files below {root}, {workers} workers"
+        step = "give each worker a model directory of its own there, no links"
+        step = "" if len(found) >= workers else step
+        return Requirement(name=f"models of {name}", saw=saw, next_step=step)
 
     def commands(
         self,

@@ -15,12 +15,11 @@ seen, `end_ns` that of its line of loaded weights. Beside them: `started_ns` (th
 `turn_ns` (the engine before is gone), `ready_ns`, `serve_begin_ns` (its first answer),
 `serve_end_ns`, `stopped_ns`. Whatever the engine started is waited for here, orphans too, so that
 the kernel adds what they read to this process's counters. The protocol is that of
- `r8/lab/transfer/worker_pool.py`.
+`r8/lab/transfer/worker_pool.py`.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import http.client
@@ -34,6 +33,11 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if not __package__:
+    # A script of the engine's Python: the checkout is not on its path.
+    sys.path[0] = str(Path(__file__).resolve().parents[4])
+from r8.lab.transfer.tools.worker import SERVE_PAUSE_S, options, outcome, serve
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,8 +45,7 @@ if TYPE_CHECKING:
 LOAD_BEGINS, LOAD_ENDS = "Starting to load model", "Loading weights took"
 # Far below a hundredth of any load; each look reads what the log grew by.
 LOOK_S = 0.004
-# Between two questions whether it is ready, between two answers of one that serves, for an answer.
-ASK_S, SERVE_PAUSE_S, ANSWER_S = 0.1, 0.02, 60.0
+ASK_S, ANSWER_S = 0.1, 60.0  # between two questions whether it is ready; for an answer
 KILL_WAIT_S = 10.0  # a process stuck on a dead device may never be gone
 _PR_SET_CHILD_SUBREAPER = 36
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy of a shell
@@ -222,9 +225,7 @@ class Loader:
     engine: Engine | None = None
 
     def carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
-        """One order; its outcome with the instants it went through."""
-        while (left_ns := int(order["start_ns"]) - time.monotonic_ns()) > 0:
-            time.sleep(left_ns / 1e9)
+        """One order; the instants it went through."""
         started_ns = time.monotonic_ns()
         if order["do"] == "stop":
             self.close()
@@ -265,35 +266,16 @@ class Loader:
             engine.stop()
 
 
-def _answer(loader: Loader, order: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {**loader.carry_out(order), "outcome": "ok"}
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is this order's outcome
-        empty: dict[str, Any] = dict.fromkeys(("begin_ns", "end_ns", "bytes", "files"))
-        return {**empty, "outcome": "failed", "error": f"{type(error).__name__}: {error}"}
-
-
-def _say(answers: Path, row: dict[str, Any]) -> None:
-    with answers.open("a") as sink:
-        print(json.dumps(row), file=sink)
-
-
 def main() -> int:
-    """Say that it is ready, then carry out one order after another until the input ends."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")  # the engine's own settings choose it
-    parser.add_argument("--answers", type=Path, required=True)
-    given = parser.parse_args()
+    """Serve orders; an engine that was kept is stopped when the input ends."""
+    given = options(__doc__)  # the engine's own settings choose its device
     adopted = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    _say(given.answers, {"ready": True, "pid": os.getpid(), "reaps_orphans": adopted})
     loader = Loader()
     try:
-        for line in sys.stdin:
-            order = json.loads(line)
-            _say(given.answers, {"order": order["order"], **_answer(loader, order)})
+        facts = {"reaps_orphans": adopted}
+        return serve(given.answers, facts, lambda order: outcome(loader.carry_out, order))
     finally:
         loader.close()
-    return 0
 
 
 if __name__ == "__main__":

@@ -12,9 +12,6 @@ The library opens, maps and reads; nothing here does. The protocol is that of
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -24,25 +21,18 @@ import torch
 from safetensors import __version__ as safetensors_version
 from safetensors import safe_open
 
-# Between two answers: serving shall be seen to work, not to burn the cores it shares.
-SERVE_PAUSE_S = 0.02
+if not __package__:
+    # A script of the engine's Python: the checkout is not on its path.
+    sys.path[0] = str(Path(__file__).resolve().parents[4])
+from r8.lab.transfer.tools.worker import SERVE_PAUSE_S, options, outcome, serve
+
 SERVE_WIDTH = 64
-
-
-def _say(answers: Path, row: dict[str, Any]) -> None:
-    with answers.open("a") as sink:
-        sink.write(json.dumps(row) + "\n")
 
 
 def _read_bytes() -> int:
     """What the kernel says this process had read from block devices."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["read_bytes"])
-
-
-def _wait_until(instant_ns: int) -> None:
-    while (left_ns := instant_ns - time.monotonic_ns()) > 0:
-        time.sleep(left_ns / 1e9)
 
 
 def _load(directory: Path, device: str) -> tuple[list[torch.Tensor], int]:
@@ -75,7 +65,6 @@ def _serve(tensors: list[torch.Tensor], until_ns: int) -> int:
 
 
 def _carry_out(order: dict[str, Any], device: str) -> dict[str, Any]:
-    _wait_until(int(order["start_ns"]))
     before = _read_bytes()
     begin_ns = time.monotonic_ns()
     tensors, files = _load(Path(order["path"]), device)
@@ -87,7 +76,6 @@ def _carry_out(order: dict[str, Any], device: str) -> dict[str, Any]:
         "bytes": size,
         "files": files,
         "own_read_bytes": _read_bytes() - before,
-        "outcome": "ok",
     }
     until_ns = order.get("serve_until_ns")
     if until_ns is not None:
@@ -100,7 +88,7 @@ def _carry_out(order: dict[str, Any], device: str) -> dict[str, Any]:
 def _let_go(device: str) -> None:
     """Give an accelerator back what was loaded on it: its allocator keeps what was freed.
 
-    Loaders that follow one another on one device would fill it with models nobody has any more.
+    Loaders that follow one another on one device would fill it with models that are gone.
     """
     kind = torch.device(device).type
     if kind != "cpu":
@@ -108,18 +96,8 @@ def _let_go(device: str) -> None:
 
 
 def _answer(order: dict[str, Any], device: str) -> dict[str, Any]:
-    try:
-        row = _carry_out(order, device)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is this order's outcome
-        row = {
-            "begin_ns": None,
-            "end_ns": None,
-            "bytes": None,
-            "files": None,
-            "outcome": "failed",
-            "error": f"{type(error).__name__}: {error}",
-        }
-    # Only here nobody holds what was loaded, also where loading failed halfway.
+    row = outcome(lambda one: _carry_out(one, device), order)
+    # Only here nothing holds what was loaded, also where loading failed halfway.
     try:
         _let_go(device)
     except Exception as error:  # noqa: BLE001 - a device that failed fails here too: the row counts
@@ -128,20 +106,13 @@ def _answer(order: dict[str, Any], device: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Say that all is imported, then carry out one order after another until the input ends."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--answers", type=Path, required=True)
-    given = parser.parse_args()
+    """Serve orders on one device."""
+    given = options(__doc__)
     # Loaders stand beside each other: one must not take the cores of all.
     torch.set_num_threads(1)
     torch.zeros(SERVE_WIDTH, device=given.device).sum().item()
     facts = {"torch": torch.__version__, "safetensors": safetensors_version, "device": given.device}
-    _say(given.answers, {"ready": True, "pid": os.getpid(), **facts})
-    for line in sys.stdin:
-        order = json.loads(line)
-        _say(given.answers, {"order": order["order"], **_answer(order, given.device)})
-    return 0
+    return serve(given.answers, facts, lambda order: _answer(order, given.device))
 
 
 if __name__ == "__main__":

@@ -17,9 +17,7 @@ says so to the others; one that is killed is missed by its process. The protocol
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 import os
 import sys
 import time
@@ -30,6 +28,11 @@ import numpy as np
 import safetensors.numpy
 from safetensors import __version__ as safetensors_version
 from safetensors import safe_open
+
+if not __package__:
+    # A script of the engine's Python: the checkout is not on its path.
+    sys.path[0] = str(Path(__file__).resolve().parents[4])
+from r8.lab.transfer.tools.worker import options, outcome, serve
 
 FULL_EACH = "full-each"
 PARTIAL = ".partial"
@@ -190,14 +193,17 @@ class Rank:
         self._device = device
         self._tensors: Tensors = {}
 
-    def carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
-        """One order; its outcome, begin and end on the monotonic clock."""
-        _wait_until(int(order["start_ns"]))
+    def answer(self, order: dict[str, Any]) -> dict[str, Any]:
+        """One order; the others are told when saving failed."""
+        row = outcome(self._carry_out, order)
+        if row["outcome"] != "ok" and order["do"] == "save":
+            _tell(order, "failed")
+        return {**row, "rank": order["rank"]}
+
+    def _carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
         begin_ns = time.monotonic_ns()
         row = self._do(order)
-        end_ns = time.monotonic_ns()
-        head = {"begin_ns": begin_ns, "end_ns": end_ns, "outcome": "ok", "rank": order["rank"]}
-        return {**head, **row}
+        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), **row}
 
     def _do(self, order: dict[str, Any]) -> dict[str, Any]:
         if order["do"] == "prepare":
@@ -231,40 +237,11 @@ def _from_device(tensors: Tensors) -> Tensors:
     }
 
 
-def _wait_until(instant_ns: int) -> None:
-    while (left_ns := instant_ns - time.monotonic_ns()) > 0:
-        time.sleep(left_ns / 1e9)
-
-
-def _answer(rank: Rank, order: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return rank.carry_out(order)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is this order's outcome
-        if order["do"] == "save":
-            _tell(order, "failed")
-        empty: dict[str, Any] = dict.fromkeys(("begin_ns", "end_ns", "bytes", "files"))
-        error_text = f"{type(error).__name__}: {error}"
-        return {**empty, "outcome": "failed", "error": error_text, "rank": order["rank"]}
-
-
 def main() -> int:
-    """Say that all is imported, then carry out one order after another until the input ends."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--answers", type=Path, required=True)
-    given = parser.parse_args()
-    rank = Rank(given.device)
+    """Serve orders for one rank."""
+    given = options(__doc__)
     facts = {"safetensors": safetensors_version, "numpy": np.__version__, "device": given.device}
-    _say(given.answers, {"ready": True, "pid": os.getpid(), **facts})
-    for line in sys.stdin:
-        order = json.loads(line)
-        _say(given.answers, {"order": order["order"], **_answer(rank, order)})
-    return 0
-
-
-def _say(answers: Path, row: dict[str, Any]) -> None:
-    with answers.open("a") as sink:
-        sink.write(json.dumps(row) + "\n")
+    return serve(given.answers, facts, Rank(given.device).answer)
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ def test_an_arm_with_fewer_workers_needs_fewer_models(tmp_path: Path) -> None:
         for name, one in plan.arm.items()
     }
     plan = msgspec.structs.replace(plan, arm=arms, levels={"array-engine": (1,)})
-    changed = _changed(loaded, works={"r1-model-load": plan})
+    changed = _changed(loaded, transfers={"r1-model-load": plan})
     found = {one.name: one.ok for one in preflight(changed, "r1-model-load", tmp_path)}
     assert found["models of array-engine"]
     assert not found["models of array"]

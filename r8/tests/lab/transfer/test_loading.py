@@ -112,7 +112,7 @@ def _loader(monkeypatch: pytest.MonkeyPatch, empty_cache: Callable[[], None]) ->
     vars(safetensors).update(__version__="0", safe_open=None)
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setitem(sys.modules, "safetensors", safetensors)
-    spec = importlib.util.spec_from_file_location("loader", loading.TOOL)
+    spec = importlib.util.spec_from_file_location("r8.lab.transfer.tools.loader", loading.TOOL)
     assert spec is not None
     assert spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
