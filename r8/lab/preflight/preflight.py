@@ -135,4 +135,5 @@ def _rehearsal(scenario: Scenario) -> Iterator[Requirement]:
     step += "and image_bytes"
     yield Requirement(name="memory", saw=saw, next_step="" if available >= needed else step)
     for capability in capabilities():
-        yield Requirement(name=capability.name, saw=capability.saw)
+        warning = "" if capability.present else "missing: the rehearsal uses a lesser device"
+        yield Requirement(name=capability.name, saw=capability.saw, warning=warning)

@@ -74,7 +74,7 @@ def rehearsal_testbed(
             for shape in shapes
         }
         yield {
-            "fallback_level": ", ".join(sorted({device.rung.name for device in devices.values()})),
+            "fallback_level": ", ".join(sorted({device.level.name for device in devices.values()})),
             "note": "; ".join(f"{name}: {device.note}" for name, device in devices.items()),
             "kv_roots": {name: device.kv_dir for name, device in devices.items()},
             "block_names": {name: _block(device) for name, device in devices.items()},
@@ -187,9 +187,8 @@ def _devices(
         device = built.enter_context(
             shaped_device(shape, supervisor, work_dir, wanted.device, wanted.image_bytes)
         )
-        say(f"{wanted.device}: rung {device.rung.name}, {device.note}")
-        if device.rung.cannot:
-            say(f"{wanted.device}: cannot show {device.rung.cannot}")
+        say(f"{wanted.device}: {device.level.name}, {device.note}")
+        say(f"{wanted.device}: cannot show {device.level.cannot}")
         devices[wanted.device] = device
     return devices
 

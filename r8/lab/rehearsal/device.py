@@ -1,21 +1,22 @@
 """The stages of a shaped device: image on FUSE, loop device on the image, XFS on the loop device.
 
 Every stage notes its undoing in the supervisor before it acts, and raises `StageError` with the
-words
-of the tool that refused, so that the ladder can step down and say why.
+words of the tool that refused, so that a lower level can be tried and say why.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from r8.lab.instruments.probes import CHECKOUT
 from r8.lab.rehearsal.control import Control
 from r8.lab.rehearsal.teardown import loop_devices_on, undo_argv
 from r8.units import BYTES_PER_GIB
@@ -23,7 +24,7 @@ from r8.units import BYTES_PER_GIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from r8.lab.machine.supervisor import Supervisor
+    from r8.lab.machine.supervisor import Process, Supervisor
     from r8.lab.rehearsal.shape import Shape
 
 # An engine with its KV space, LMCache's CPU tier and the load client, all on the same machine.
@@ -39,24 +40,20 @@ class StageError(Exception):
     """A stage could not be built on this machine; the message says which tool refused and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backing:
-    """Where the image's bytes lie: `path` None is memory."""
-
-    path: Path | None
-    reason: str
-
-
-def choose_backing(size_bytes: int, directory: Path, available_bytes: int) -> Backing:
-    """Memory when it holds the whole image beside the engine, else a sparse file."""
+def backing(size_bytes: int, available_bytes: int) -> tuple[bool, str]:
+    """Whether the image lies in memory, which must hold it beside the engine; and why, in words."""
     gib = f"{size_bytes / BYTES_PER_GIB:.1f} GiB image"
     free = f"{available_bytes / BYTES_PER_GIB:.1f} GiB of memory available"
     if available_bytes >= size_bytes + ENGINE_RESERVE_BYTES:
-        return Backing(path=None, reason=f"memory: {gib}, {free}; the machine's disk stays out")
-    return Backing(
-        path=directory / "backing",
-        reason=f"file: {gib}, only {free}; the machine's own disk must outrun the shape",
-    )
+        return True, f"image in memory: {gib}, {free}; the machine's disk stays out"
+    return False, f"image in file: {gib}, only {free}; the machine's own disk must outrun the shape"
+
+
+def require_space(path: Path, size_bytes: int) -> None:
+    """StageError when a directory has less room."""
+    free = shutil.disk_usage(path).free
+    if free < size_bytes:
+        raise StageError(f"{path} has {free} bytes free, {size_bytes} are needed")
 
 
 def available_memory_bytes() -> int:
@@ -90,18 +87,17 @@ def fuse_mount(
     mount.mkdir()
     undo = undo_argv("unmount", mount)
     # Noted on both sides of the start: the mount must be undone before the daemon is ended, and
-    # also when nobody lives to note it after the start.
+    # also when this process is killed before it can note it after the start.
     early = supervisor.on_exit(undo, f"mount {mount}")
     argv = [sys.executable, "-m", DAEMON, str(mount)]
     argv += ["--control", str(socket), "--shape", json.dumps(asdict(shape)), *source]
-    checkout = Path(__file__).resolve().parents[3]
     daemon = supervisor.spawn(
-        "shaped_fs", argv, log_path=log, cwd=checkout, grace_s=_DAEMON_GRACE_S
+        "shaped_fs", argv, log_path=log, cwd=CHECKOUT, grace_s=_DAEMON_GRACE_S
     )
     late = supervisor.on_exit(undo, f"mount {mount}")
     try:
         control = Control(socket)
-        _await_answer(control, daemon.poll, log)
+        _await_answer(control, daemon, log)
         yield mount, control
     finally:
         supervisor.undo_from(late)
@@ -145,14 +141,13 @@ def xfs_mount(supervisor: Supervisor, block_device: str, mount: Path) -> Iterato
         supervisor.undo_from(token)
 
 
-def _await_answer(control: Control, poll: object, log: Path) -> None:
+def _await_answer(control: Control, daemon: Process, log: Path) -> None:
     deadline = time.monotonic() + _DAEMON_START_S
     while True:
         try:
             control.shape()
         except OSError as error:
-            dead = callable(poll) and poll() is not None
-            if dead or time.monotonic() > deadline:
+            if daemon.poll() is not None or time.monotonic() > deadline:
                 said = log.read_text(errors="replace").strip().splitlines()[-1:] or [str(error)]
                 raise StageError(f"shaped_fs: {said[0]}") from error
             time.sleep(0.02)

@@ -13,7 +13,7 @@ import pytest
 
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.patching import patching
-from r8.lab.rehearsal import fallback as ladder
+from r8.lab.rehearsal import fallback
 from r8.lab.rehearsal.fallback import FUSE, LOOP
 from r8.lab.rehearsal.shape import Shape
 from r8.tests.support.extents import physical_ranges
@@ -88,16 +88,16 @@ def _read_with(
 ) -> list[dict[str, Any]]:
     """What both read paths answer while the device fails under one chunk, then once it is well."""
     with faulty_device(QUICK, supervisor, work, "array", 512 << 20) as device:
-        assert device.rung is (LOOP if fault_kind == EIO else FUSE)
+        assert device.level is (LOOP if fault_kind == EIO else FUSE)
         control = control_of(device)
         reader = Reader(tree, device.kv_dir)
         try:
             bad = reader.paths[BAD]
-            if device.rung is LOOP:
+            if device.level is LOOP:
                 for _, physical, length in physical_ranges(bad):
                     control.inject(Fault(kind=fault_kind, offset=physical, length=length))
             else:
-                inside = "/" + str(bad.relative_to(device.mount))
+                inside = "/" + str(bad.relative_to(device.kv_dir.parent))
                 control.inject(Fault(kind=fault_kind, path=inside, keep_bytes=1000))
             answers = [reader.read("sync"), reader.read("async")]
             assert control.counters()["faults"] > 0, "the fault never happened"
@@ -109,9 +109,9 @@ def _read_with(
 
 def _without_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short reads reach a reader of files only where no loop device repeats them."""
-    found = ladder.capabilities()
+    found = fallback.capabilities()
     less = tuple(one for one in found if one.name != "loop")
-    monkeypatch.setattr(ladder, "capabilities", lambda: less)
+    monkeypatch.setattr(fallback, "capabilities", lambda: less)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

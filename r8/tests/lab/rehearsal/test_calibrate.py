@@ -44,8 +44,7 @@ def device(tmp_path: Path, control: FakeControl | None) -> ShapedDevice:
     kv_dir.mkdir()
     return ShapedDevice(
         name="array",
-        rung=PLAIN if control is None else LOOP,
-        mount=tmp_path,
+        level=PLAIN if control is None else LOOP,
         kv_dir=kv_dir,
         block_device=None,
         control=control,  # type: ignore[arg-type]
@@ -65,7 +64,7 @@ def measured(
         device=shaped,
         chunk_bytes=CHUNK,
         target_ratio=target_ratio,
-        raw_dir=shaped.mount / "raw",
+        raw_dir=shaped.kv_dir.parent / "raw",
         say=lambda _text: None,
     )
     return calibrator.measure(first=first)

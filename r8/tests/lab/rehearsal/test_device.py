@@ -15,8 +15,8 @@ import pytest
 
 from r8.lab.machine import supervisor as supervisors
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.rehearsal import fallback as ladder
-from r8.lab.rehearsal.device import choose_backing
+from r8.lab.rehearsal import fallback
+from r8.lab.rehearsal.device import backing
 from r8.lab.rehearsal.fallback import FUSE, LOOP, PLAIN, Capability, ShapedDevice, shaped_device
 from r8.lab.rehearsal.shape import Shape
 from r8.lab.rehearsal.teardown import loop_devices_on, mount_points
@@ -34,7 +34,7 @@ PATIENCE_S = 30.0
 QUICK = Shape(read_bandwidth_bytes_per_s=4_000_000_000, read_latency_ns=100_000)
 SIZE = GIB // 2
 
-taken, why_not = ladder.first_rung(ladder.capabilities())
+taken, why_not = fallback.best_level(fallback.capabilities())
 needs_loop = pytest.mark.skipif(taken is not LOOP, reason=f"no shaped block device here: {why_not}")
 needs_fuse = pytest.mark.skipif(taken is PLAIN, reason=f"no FUSE here: {why_not}")
 
@@ -83,7 +83,7 @@ def test_a_cold_read_is_seen_by_the_block_device_and_by_the_image(
     tmp_path: Path, supervisor: Supervisor
 ) -> None:
     with faulty_device(QUICK, supervisor, tmp_path, "array", SIZE) as device:
-        assert device.rung is LOOP
+        assert device.level is LOOP
         control = control_of(device)
         assert device.block_device is not None
         content = os.urandom(8 * MIB)
@@ -169,12 +169,12 @@ def test_an_error_aimed_at_one_file_meets_that_file_only(
 
 @pytest.mark.root
 @needs_loop
-def test_a_rung_that_fails_while_being_built_is_taken_down_and_the_next_is_taken(
+def test_a_level_that_fails_while_being_built_is_taken_down_and_the_next_is_taken(
     tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """mkfs.xfs refuses 16 MiB: the loop device is already there and must go again."""
     with shaped_device(QUICK, supervisor, tmp_path, "array", 16 * MIB) as device:
-        assert device.rung is FUSE
+        assert device.level is FUSE
         assert "loop-xfs failed: mkfs.xfs" in device.note
         assert not loop_devices_on(tmp_path / "array" / "fuse" / "image")
     assert nothing_is_left_under(tmp_path)
@@ -192,7 +192,7 @@ shape = Shape(read_bandwidth_bytes_per_s=10**9, read_latency_ns=0)
 with Supervisor(home / "state") as supervisor, shaped_device(shape, supervisor, home, "array", 1
 << 29) as d:
     busy = supervisor.spawn("busy", ["sleep", "600"], cwd=d.kv_dir)
-    print(d.rung.name, flush=True)
+    print(d.level.name, flush=True)
     time.sleep(600)
 """
 
@@ -244,16 +244,16 @@ def test_a_double_kill_is_cleaned_by_the_next_start(tmp_path: Path) -> None:
 
 
 @needs_fuse
-def test_the_fuse_rung_serves_a_directory_and_shows_short_reads_to_the_reader(
+def test_the_fuse_level_serves_a_directory_and_shows_short_reads_to_the_reader(
     tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = tuple(
         Capability(name=one.name, present=one.present and one.name != "loop", saw=one.saw)
-        for one in ladder.capabilities()
+        for one in fallback.capabilities()
     )
-    monkeypatch.setattr(ladder, "capabilities", lambda: without)
+    monkeypatch.setattr(fallback, "capabilities", lambda: without)
     with faulty_device(QUICK, supervisor, tmp_path, "array", MIB) as device:
-        assert device.rung is FUSE
+        assert device.level is FUSE
         assert device.block_device is None
         control = control_of(device)
         content = os.urandom(MIB)
@@ -275,15 +275,15 @@ def test_the_fuse_rung_serves_a_directory_and_shows_short_reads_to_the_reader(
     assert nothing_is_left_under(tmp_path)
 
 
-def test_without_anything_the_ladder_ends_at_a_plain_directory_and_says_why(
+def test_without_anything_the_device_is_a_plain_directory_and_says_why(
     tmp_path: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = tuple(
-        Capability(name=one.name, present=False, saw="") for one in ladder.capabilities()
+        Capability(name=one.name, present=False, saw="") for one in fallback.capabilities()
     )
-    monkeypatch.setattr(ladder, "capabilities", lambda: nothing)
+    monkeypatch.setattr(fallback, "capabilities", lambda: nothing)
     with shaped_device(QUICK, supervisor, tmp_path, "array", MIB) as device:
-        assert device.rung is PLAIN
+        assert device.level is PLAIN
         assert device.control is None
         assert device.shape is None
         assert "loop-xfs needs root, fuse, mfusepy, loop, xfs" in device.note
@@ -291,25 +291,24 @@ def test_without_anything_the_ladder_ends_at_a_plain_directory_and_says_why(
     assert nothing_is_left_under(tmp_path)
 
 
-def test_every_rung_says_what_it_can_and_cannot_certify() -> None:
-    known = {capability.name for capability in ladder.capabilities()}
-    for rung in ladder.RUNGS:
-        assert rung.can
-        assert rung.cannot
-        assert set(rung.needs) <= known
+def test_every_level_says_what_it_cannot_show() -> None:
+    known = {capability.name for capability in fallback.capabilities()}
+    for level in fallback.LEVELS:
+        assert level.cannot
+        assert set(level.needs) <= known
 
 
 def test_the_page_cache_is_dropped_file_by_file_where_the_whole_may_not_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_args: False)
-    assert ladder.drop_command(tmp_path)[1:4] == ("-m", "probes", "evict")
+    assert fallback.drop_command(tmp_path)[1:4] == ("-m", "probes", "evict")
 
 
 @pytest.mark.parametrize(("available", "in_memory"), [(16 * GIB, True), (11 * GIB, False)])
 def test_the_image_lies_in_memory_only_where_the_engine_still_fits_beside_it(
-    tmp_path: Path, *, available: int, in_memory: bool
+    *, available: int, in_memory: bool
 ) -> None:
-    backing = choose_backing(4 * GIB, tmp_path, available)
-    assert (backing.path is None) is in_memory
-    assert "4.0 GiB image" in backing.reason
+    found, why = backing(4 * GIB, available)
+    assert found is in_memory
+    assert "4.0 GiB image" in why

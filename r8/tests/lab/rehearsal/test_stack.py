@@ -187,7 +187,7 @@ def test_without_root_or_leave_the_line_to_type_is_said_and_nothing_is_installed
     left = system_tools.ensure_system_tools(said.append)
     assert [tool.name for tool in left] == ["mkfs.xfs", "fio"]
     assert "sudo apt-get install -y --no-install-recommends xfsprogs fio" in said[0]
-    assert any("ladder steps down to the FUSE mount" in line for line in said)
+    assert any("uses a FUSE mount" in line for line in said)
 
 
 def test_root_installs_what_is_missing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

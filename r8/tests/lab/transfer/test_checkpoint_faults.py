@@ -26,7 +26,7 @@ from r8.errors import R8Error, told
 from r8.evidence.reader import read_run
 from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.rehearsal import fallback as ladder
+from r8.lab.rehearsal import fallback
 from r8.lab.rehearsal.fallback import LOOP
 from r8.lab.rehearsal.shape import Shape
 from r8.lab.site.load import load_site
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from r8.lab.transfer.stage import Stage
     from r8.model import Finding
 
-taken, why_not = ladder.first_rung(ladder.capabilities())
+taken, why_not = fallback.best_level(fallback.capabilities())
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(taken is not LOOP, reason=f"no shaped block device here: {why_not}"),
@@ -262,10 +262,10 @@ def test_a_rank_killed_in_the_middle_leaves_an_invalid_cell_and_nothing_half_ren
 
 
 def test_a_full_file_system_leaves_an_invalid_cell_with_the_reason(bench: Bench) -> None:
-    stuffing = bench.device.mount / "stuffing"
+    stuffing = bench.device.kv_dir.parent / "stuffing"
 
     def fill(_bench: Bench, _stage: Stage) -> None:
-        free = os.statvfs(bench.device.mount)
+        free = os.statvfs(bench.device.kv_dir.parent)
         with stuffing.open("wb") as file, contextlib.suppress(OSError):
             os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - MIB)
 
@@ -296,7 +296,7 @@ def test_a_device_that_takes_no_write_says_so_first(bench: Bench) -> None:
     lines = told(raised.value)
     assert "Input/output error" in lines[0], lines
     control.clear_faults()
-    mount = bench.device.mount
+    mount = bench.device.kv_dir.parent
     subprocess.run(["umount", str(mount)], check=True)
     subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
 
@@ -312,7 +312,7 @@ def test_a_device_whose_log_is_gone_says_so_before_what_could_not_be_removed(ben
     assert "Input/output error" in lines[0], lines
     assert "files of a transfer" in lines[-1], lines
     control.clear_faults()
-    mount = bench.device.mount
+    mount = bench.device.kv_dir.parent
     subprocess.run(["umount", str(mount)], check=True)
     subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
 
@@ -326,7 +326,7 @@ def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_
         bench.run()
     assert bench.struck == ["in the middle"]
     bench.control.clear_faults()
-    mount = bench.device.mount
+    mount = bench.device.kv_dir.parent
     subprocess.run(["umount", str(mount)], check=True)
     subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
     (evidence,) = [read_run(path.parent) for path in bench.home.glob("runs/*/*/MANIFEST.sha256")]
