@@ -36,7 +36,7 @@ STORED_QUIET_S = 0.5
 
 def store(stage: Stage) -> ControlSessions | None:
     """Store the control's own session: before all others, so that they drive it out of DRAM."""
-    kv = stage.lifetime.setting.kv
+    kv = stage.lifetime.kv
     if kv is None:
         return None
     since = kv.now()
@@ -48,13 +48,13 @@ def store(stage: Stage) -> ControlSessions | None:
 
 def run(stage: Stage, stored: ControlSessions) -> None:
     """The random prompt, then a drop, the files read into the page cache, and the warm read."""
-    kv = stage.lifetime.setting.kv
+    kv = stage.lifetime.kv
     if kv is None:
         return
     _load(stage, RANDOM_PROMPT, stage.special(CONTROL_SESSION))
     _wait_written(stage, kv)
     stage.recording.event("control_drop_begin")
-    stage.recording.event("control_drop_end", **probes.drop_caches(stage.lifetime.setting.drops))
+    stage.recording.event("control_drop_end", **probes.drop_caches(stage.lifetime.drops))
     done = kv.read_in(stored.since, stored.until)
     read_in = done.output.strip()
     stage.recording.event(

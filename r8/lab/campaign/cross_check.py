@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from r8.errors import InstrumentError, SiteError
 from r8.lab.campaign import engine
-from r8.lab.campaign.lifetime import make_setting
+from r8.lab.campaign.lifetime import EngineLifetime
 from r8.lab.instruments.clients import client_argv
 from r8.lab.instruments.probes import instrument
 from r8.lab.machine import commands
@@ -166,37 +168,36 @@ def serving(
     site, plan = loaded.site, loaded.site.scenarios[scenario]
     arm = site.arms[arm_name]
     out.mkdir(parents=True)
+    instance = site.instance(plan.instances[0])
+    if engine_is_remote(site, instance.host):
+        raise SiteError(
+            "the cross-check starts the engine's own client beside it",
+            where=f"instance {instance.name} on {site.host_of(instance.name)}",
+            next_step="run R8 on that host, with a site file without exec_prefix",
+        )
     with prepare(loaded, scenario, supervisor, say) as testbed:
-        kv_dir = str(testbed.kv_roots[arm.device] / "r8-cross-check")
-        setting = make_setting(testbed, plan, arm, home=out, kv_dir=kv_dir)
-        instance = setting.instances()[0]
-        if engine_is_remote(site, instance.host):
-            raise SiteError(
-                "the cross-check starts the engine's own client beside it",
-                where=f"instance {instance.name} on {site.host_of(instance.name)}",
-                next_step="run R8 on that host, with a site file without exec_prefix",
-            )
-        if setting.kv is not None:
-            setting.kv.create(supervisor, f"KV directory {setting.kv.path}")
-        running = engine.launch(
-            supervisor,
-            site,
-            instance,
-            setting.environment(instance),
-            setting.command(instance),
-            out / f"server-{instance.name}.log",
+        lifetime = EngineLifetime(
+            testbed=testbed,
+            plan=msgspec.structs.replace(plan, instances=(instance.name,)),
+            arm=arm,
+            home=out / "engine",
+            kv_dir=str(testbed.kv_roots[arm.device] / "r8-cross-check"),
         )
         say("engine start")
-        engine.wait_ready(running, site.engine.ready_path, site.engine.ready_timeout_s)
-        yield Bench(
-            running=running,
-            plan=plan,
-            python=testbed.python(),
-            tokenizer=_tokenizer(testbed),
-            level=level,
-            out=out,
-        )
-        engine.stop(supervisor, site, running)
+        try:
+            lifetime.start()
+            (running,) = lifetime.engines
+            engine.wait_ready(running, site.engine.ready_path, site.engine.ready_timeout_s)
+            yield Bench(
+                running=running,
+                plan=plan,
+                python=testbed.python(),
+                tokenizer=_tokenizer(testbed),
+                level=level,
+                out=out,
+            )
+        finally:
+            lifetime.stop_engines()  # its pool goes with the supervisor, its log stays
 
 
 def _tokenizer(testbed: Testbed) -> str:

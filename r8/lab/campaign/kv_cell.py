@@ -10,12 +10,12 @@ there.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from r8.lab.campaign import controls, phases, provenance
 from r8.lab.campaign.kind import Cell, CellKind
-from r8.lab.campaign.lifetime import EngineLifetime, make_setting
+from r8.lab.campaign.lifetime import EngineLifetime
 from r8.lab.campaign.patch_state import PatchStates
 from r8.lab.campaign.phases import Stage
 from r8.lab.instruments import probes
@@ -50,7 +50,7 @@ class KvCell(Cell):
         """Let the run hold the engines' logs; what it says of its place."""
         self.lifetime.show_logs(recording)
         return {
-            "life": self.lifetime.setting.home.name,
+            "life": self.lifetime.home.name,
             "shared_from": self.lifetime.first_run_id,
             "index": self.place.index,
             "kv": self.arm.kv,
@@ -61,11 +61,11 @@ class KvCell(Cell):
 
     def measure(self, recording: Recording) -> None:
         """The phases, in order."""
-        lifetime, setting = self.lifetime, self.lifetime.setting
+        lifetime = self.lifetime
         stage = Stage(lifetime=lifetime, recording=recording, place=self.place, arm=self.arm)
         first = lifetime.first_run_id is None
         if first:
-            _start(stage)
+            self._start(stage)
         running = self._start_probes(recording)
         try:
             if first:
@@ -78,48 +78,40 @@ class KvCell(Cell):
             if self.control_place == self.place and lifetime.control is not None:
                 controls.run(stage, lifetime.control)
         finally:
-            probes.stop_probes(setting.testbed.supervisor, recording, running)
+            probes.stop_probes(lifetime.testbed.supervisor, recording, running)
         if len(self.cells_to_come) == 1:
             for name in lifetime.stop_engines():
                 recording.event("engine_stopped", instance=name)
 
-    def _populate(self, stage: Stage) -> None:
-        """What is done once in a lifetime; its rows belong to every later run of it too."""
-        recording = stage.recording
-        device = stage.lifetime.setting.testbed.site.device(self.device)
-        probes.calibrate_wire(
-            recording, device.nics, self.run.kv_device, settle_s=probes.SETTLE_S, host=self.host
-        )
-        phases.first_use(stage)
-        if self.control_place in self.cells_to_come:
-            stage.lifetime.control = controls.store(stage)
-        phases.populate(stage, self.cells_to_come)
-        stage.lifetime.keep_prelude(recording)
+    def _start(self, stage: Stage) -> None:
+        if self.run.patch is not None:
+            stage.recording.event("patch_state", **asdict(self.run.patch))
+        self.lifetime.testbed.say("engine start")
+        try:
+            self.lifetime.start()
+        finally:
+            self.lifetime.show_logs(stage.recording)
+        phases.engines_ready(stage)
 
     def _start_probes(self, recording: Recording) -> Probes:
-        setting, running = self.lifetime.setting, self.lifetime.engines
+        testbed, engines = self.lifetime.testbed, self.lifetime.engines
         plan = probes.PROBE_PLAN | {
-            "engines": {engine.instance: engine.root_pid for engine in running},
-            "metrics": {engine.instance: f"{engine.base_url}/metrics" for engine in running},
-            "nics": list(setting.testbed.site.device(self.device).nics),
+            "engines": {engine.instance: engine.root_pid for engine in engines},
+            "metrics": {engine.instance: f"{engine.base_url}/metrics" for engine in engines},
+            "nics": list(testbed.site.device(self.device).nics),
         }
-        return probes.start_probes(setting.testbed.supervisor, recording, setting.watched, plan)
+        watched = testbed.watched(self.device, self.lifetime.plan.instances)
+        return probes.start_probes(testbed.supervisor, recording, watched, plan)
 
-
-def _start(stage: Stage) -> None:
-    patch = stage.recording.run.patch
-    if patch is not None:
-        stage.recording.event(
-            "patch_state",
-            expected=patch.expected,
-            lmcache_version=patch.lmcache_version,
-            target_sha256=patch.target_sha256,
-            base_sha256=patch.base_sha256,
-            module_sha256=patch.module_sha256,
-        )
-    stage.lifetime.setting.testbed.say("engine start")
-    stage.lifetime.start(stage.recording)
-    phases.engines_ready(stage)
+    def _populate(self, stage: Stage) -> None:
+        """What is done once in a lifetime; its rows belong to every later run of it too."""
+        nics = self.lifetime.testbed.site.device(self.device).nics
+        probes.calibrate_wire(stage.recording, nics, self.run.kv_device, self.host)
+        phases.first_use(stage)
+        if self.control_place in self.cells_to_come:
+            self.lifetime.control = controls.store(stage)
+        phases.populate(stage, self.cells_to_come)
+        self.lifetime.keep_prelude(stage.recording)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,18 +202,13 @@ class KvCells(CellKind):
         arm = self.loaded.site.arms[place.arm]
         env = self.testbed.env(arm)
         patch = None if arm.kv == "none" else self.patches.set(arm, env)
-        kv_dir = str(self.testbed.kv_roots[arm.device] / f"r8-{run_id}")
-        setting = make_setting(
-            self.testbed,
-            self.plan.on(arm),
-            arm,
-            home=self.folder / f"{run_id}{LIFE_SUFFIX}",
-            kv_dir=kv_dir,
-        )
         self.lifetime = EngineLifetime(
+            testbed=self.testbed,
+            plan=self.plan.on(arm),
+            arm=arm,
+            home=self.folder / f"{run_id}{LIFE_SUFFIX}",
+            kv_dir=str(self.testbed.kv_roots[arm.device] / f"r8-{run_id}"),
             key=key,
-            setting=setting,
-            kv_dir=kv_dir,
             patch=patch,
             versions=provenance.versions(self.testbed, env),
         )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.lab.campaign.engine import RunningEngine
-    from r8.lab.instruments.probes import Watched
     from r8.lab.instruments.recording import Recording
     from r8.lab.machine.remote import ClockOffset
     from r8.lab.site.arms import Arm, Plan
@@ -34,67 +33,6 @@ if TYPE_CHECKING:
 
 # Journals whose rows of the shared phases go into every run of a lifetime.
 SHARED_JOURNALS = ("events", "requests", "chunks")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What every phase of a lifetime needs: the testbed, and how this campaign names things."""
-
-    testbed: Testbed
-    plan: Plan
-    arm: Arm  # the first of the lifetime; those that share it differ only in what they read
-    home: Path  # the lifetime's own directory, beside the runs
-    kv: KvDirectory | None  # None: the arm has no KV tier
-    drops: list[list[str]]  # of every host the arm touches
-    watched: tuple[Watched, ...]
-
-    @property
-    def kv_offset(self) -> ClockOffset | None:
-        """The clock of the host that holds the pool; None: it is ours."""
-        name = None if self.kv is None else self.kv.host.name
-        return next((one.offset for one in self.watched if one.host.name == name), None)
-
-    def command(self, instance: Instance) -> list[str]:
-        """The engine's own command for one instance, filled."""
-        found = self.testbed.site.engine
-        words = found.command if self.kv is None else (*found.command, *found.kv_args)
-        return fill(words, self.names_of(instance), where="engine.command")
-
-    def environment(self, instance: Instance) -> dict[str, str]:
-        """Everything the site, the scenario, the arm and the instance set for an engine."""
-        found, arm = self.testbed.site.engine, self.arm
-        kind = {} if arm.kv == "none" else found.kv_env.get(arm.kv, {})
-        words = found.env | kind | self.plan.env | arm.treatment.env | instance.env
-        if arm.kv == "none":
-            words = {key: word for key, word in words.items() if not key.startswith("LMCACHE_")}
-        names = self.names_of(instance)
-        filled = {key: fill_one(word, names, where=f"env {key}") for key, word in words.items()}
-        extra = {} if arm.kv == "none" else self.plan.extra_config | arm.treatment.extra_config
-        return engine.engine_env(filled | self.testbed.env(arm), extra)
-
-    def names_of(self, instance: Instance) -> dict[str, str]:
-        """What `{names}` stand for in one instance's command."""
-        own = {"port": str(instance.port), "instance": instance.name}
-        kv = {"kv_dir": "" if self.kv is None else self.kv.path}
-        return self.testbed.names(self.arm.device) | instance.vars | own | kv
-
-    def instances(self) -> list[Instance]:
-        """The instances of the plan, in its order."""
-        return [self.testbed.site.instance(name) for name in self.plan.instances]
-
-
-def make_setting(testbed: Testbed, plan: Plan, arm: Arm, *, home: Path, kv_dir: str) -> Setting:
-    """The setting of one arm on a testbed, with its pool at `kv_dir`."""
-    host = testbed.host_of(arm.device)
-    return Setting(
-        testbed=testbed,
-        plan=plan,
-        arm=arm,
-        home=home,
-        kv=None if arm.kv == "none" else KvDirectory(host=host, path=kv_dir),
-        drops=testbed.drop_commands(arm.device, plan.instances),
-        watched=testbed.watched(arm.device, plan.instances),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +52,14 @@ class ControlSessions:
 class EngineLifetime:
     """The engines of one arm in one block, and what they have stored so far."""
 
-    setting: Setting
-    key: tuple[int, str]  # block and name: cells with the same one run on these engines
-    kv_dir: str
-    patch: PatchState | None
-    versions: dict[str, str]  # of what the engine's Python imports
+    testbed: Testbed
+    plan: Plan
+    arm: Arm  # the first of the lifetime; those that share it differ only in what they read
+    home: Path  # the lifetime's own directory, beside the runs
+    kv_dir: str  # of the pool, on the host of the arm's device
+    key: tuple[int, str] = (0, "")  # block and name: cells with the same one run on these engines
+    patch: PatchState | None = None
+    versions: dict[str, str] = field(default_factory=dict)  # of what the engine's Python imports
     engines: list[RunningEngine] = field(default_factory=list)
     stored: set[int] = field(default_factory=set)  # session numbers that are on the device
     first_run_id: str | None = None  # the run whose rows the later ones share
@@ -126,35 +67,80 @@ class EngineLifetime:
     control: ControlSessions | None = None  # where a cell of this lifetime ends a block
 
     @property
+    def kv(self) -> KvDirectory | None:
+        """The pool; None: the arm has no KV tier."""
+        if self.arm.kv == "none":
+            return None
+        return KvDirectory(host=self.testbed.host_of(self.arm.device), path=self.kv_dir)
+
+    @property
+    def kv_offset(self) -> ClockOffset | None:
+        """The clock of the host that holds the pool; None: it is ours."""
+        return self.testbed.offsets.get(self.testbed.host_of(self.arm.device).name)
+
+    @property
+    def drops(self) -> list[list[str]]:
+        """The commands that empty the page cache of every host the arm touches."""
+        return self.testbed.drop_commands(self.arm.device, self.plan.instances)
+
+    @property
+    def instances(self) -> list[Instance]:
+        """The instances of the plan, in its order."""
+        return [self.testbed.site.instance(name) for name in self.plan.instances]
+
+    @property
     def prelude(self) -> Path:
         """Where the shared rows wait for the next cell."""
-        return self.setting.home / "prelude"
+        return self.home / "prelude"
 
-    def start(self, recording: Recording) -> None:
+    def command(self, instance: Instance) -> list[str]:
+        """The engine's own command for one instance, filled."""
+        found = self.testbed.site.engine
+        words = found.command if self.kv is None else (*found.command, *found.kv_args)
+        return fill(words, self.names_of(instance), where="engine.command")
+
+    def environment(self, instance: Instance) -> dict[str, str]:
+        """Everything the site, the scenario, the arm and the instance set for an engine."""
+        found, treatment, kv = self.testbed.site.engine, self.arm.treatment, self.arm.kv
+        kind = {} if kv == "none" else found.kv_env.get(kv, {})
+        words = found.env | kind | self.plan.env | treatment.env | instance.env
+        if kv == "none":
+            words = {key: word for key, word in words.items() if not key.startswith("LMCACHE_")}
+        names = self.names_of(instance)
+        filled = {key: fill_one(word, names, where=f"env {key}") for key, word in words.items()}
+        extra = {} if kv == "none" else self.plan.extra_config | treatment.extra_config
+        return engine.engine_env(filled | self.testbed.env(self.arm), extra)
+
+    def names_of(self, instance: Instance) -> dict[str, str]:
+        """What `{names}` stand for in one instance's command."""
+        own = {"port": str(instance.port), "instance": instance.name}
+        kv = {"kv_dir": "" if self.kv is None else self.kv_dir}
+        return self.testbed.names(self.arm.device) | instance.vars | own | kv
+
+    def start(self) -> None:
         """Make the pool and start every engine; the caller waits until they are ready."""
-        setting, supervisor = self.setting, self.setting.testbed.supervisor
-        setting.home.mkdir(parents=True)
-        if setting.kv is not None:
-            self.undo_kv = setting.kv.create(supervisor, f"KV directory {setting.kv.path}")
-        for instance in setting.instances():
-            log = setting.home / f"server-{instance.name}.log"
-            log.touch()
-            show_log(recording, log)
-            self.engines.append(
-                engine.launch(
-                    supervisor,
-                    setting.testbed.site,
-                    instance,
-                    setting.environment(instance),
-                    setting.command(instance),
-                    log,
-                )
-            )
+        kv, supervisor = self.kv, self.testbed.supervisor
+        self.home.mkdir(parents=True)
+        if kv is not None:
+            self.undo_kv = kv.create(supervisor, f"KV directory {kv.path}")
+        for instance in self.instances:
+            env, command = self.environment(instance), self.command(instance)
+            log = self.home / f"server-{instance.name}.log"
+            running = engine.launch(supervisor, self.testbed.site, instance, env, command, log)
+            self.engines.append(running)
 
     def show_logs(self, recording: Recording) -> None:
-        """Let a run hold the engines' logs: the same files, as they grow."""
+        """Let a run hold the engines' logs: the same files, as they grow.
+
+        Copies where the file system has no hard links.
+        """
         for running in self.engines:
-            show_log(recording, running.log_path)
+            target = recording.raw(running.log_path.name)
+            target.unlink(missing_ok=True)
+            try:
+                os.link(running.log_path, target)
+            except OSError:
+                shutil.copyfile(running.log_path, target)
 
     def require_alive(self) -> None:
         """Raise EngineError when an engine has ended."""
@@ -176,10 +162,10 @@ class EngineLifetime:
 
     def stop_engines(self) -> list[str]:
         """End every engine, the last one first; returns the names of those that ran."""
-        testbed, stopped = self.setting.testbed, []
+        stopped = []
         while self.engines:
             running = self.engines[-1]
-            engine.stop(testbed.supervisor, testbed.site, running)
+            engine.stop(self.testbed.supervisor, self.testbed.site, running)
             stopped.append(running.instance)
             self.engines.pop()
         return stopped
@@ -188,16 +174,6 @@ class EngineLifetime:
         """End what still runs and remove the pool; every run of the lifetime is sealed by now."""
         self.stop_engines()
         if self.undo_kv is not None:
-            self.setting.testbed.supervisor.undo(self.undo_kv)
+            self.testbed.supervisor.undo(self.undo_kv)
             self.undo_kv = None
-        remove_tree(self.setting.home)
-
-
-def show_log(recording: Recording, log: Path) -> None:
-    """One log under its name in raw/; a copy where the file system has no hard links."""
-    target = recording.raw(log.name)
-    target.unlink(missing_ok=True)
-    try:
-        os.link(log, target)
-    except OSError:
-        shutil.copyfile(log, target)
+        remove_tree(self.home)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ class Stage:
     @property
     def plan(self) -> Plan:
         """The load this site gives the scenario."""
-        return self.lifetime.setting.plan
+        return self.lifetime.plan
 
     @property
     def chunks_per_session(self) -> int:
@@ -68,13 +68,12 @@ class Stage:
 
 def engines_ready(stage: Stage) -> None:
     """Wait until every engine answers, and note which processes they are."""
-    lifetime, setting = stage.lifetime, stage.lifetime.setting
-    site = setting.testbed.site
+    lifetime, site = stage.lifetime, stage.lifetime.testbed.site
     for running in lifetime.engines:
         wait_ready(running, site.engine.ready_path, site.engine.ready_timeout_s)
     lifetime.engines[:] = [
-        with_root_pid(site, running, setting.names_of(instance))
-        for running, instance in zip(lifetime.engines, setting.instances(), strict=True)
+        with_root_pid(site, running, lifetime.names_of(instance))
+        for running, instance in zip(lifetime.engines, lifetime.instances, strict=True)
     ]
     for running in lifetime.engines:
         stage.recording.event("engine_started", instance=running.instance, pid=running.root_pid)
@@ -100,18 +99,8 @@ def record_config(stage: Stage) -> None:
     """Write down what the running engines say of their own settings (first request logs them)."""
     for engine in stage.lifetime.engines:
         config = read_config(engine.log_path)
-        stage.recording.event(
-            "server_config",
-            instance=engine.instance,
-            source="engine log",
-            enable_prefix_caching=config.enable_prefix_caching,
-            chunk_tokens=config.chunk_tokens,
-            cpu_tier_bytes=config.cpu_tier_bytes,
-            disk_path=config.disk_path,
-            remote_url=config.remote_url,
-            kv_connector=config.kv_connector,
-            extra_config=config.extra_config,
-        )
+        said = {"instance": engine.instance, "source": "engine log", **asdict(config)}
+        stage.recording.event("server_config", **said)
         if config.chunk_tokens not in {None, stage.plan.chunk_tokens}:
             raise EngineError(
                 f"the engine runs LMCache chunks of {config.chunk_tokens} tokens, the plan says "
@@ -134,7 +123,7 @@ def load(
     total = sum(map(len, sessions))
     count = len(plan.instances)
     each = stage.place.concurrency // count if burst else plan.populate_concurrency
-    lifetime.setting.testbed.say(f"{phase} {total} sessions")
+    lifetime.testbed.say(f"{phase} {total} sessions")
     if burst:
         time.sleep(probes.SETTLE_S)
     stage.recording.event(
@@ -202,10 +191,10 @@ def make_durable(stage: Stage) -> None:
         EngineError: nothing at all was stored: measuring an empty pool would take hours to refuse.
 
     """
-    setting, kv = stage.lifetime.setting, stage.lifetime.setting.kv
+    kv = stage.lifetime.kv
     if kv is None:
         return
-    setting.testbed.say("waiting until the KV is durable")
+    stage.lifetime.testbed.say("waiting until the KV is durable")
     chunks = len(stage.lifetime.stored) * stage.chunks_per_session
     expected = chunks * stage.plan.ranks
     state, quiet_s = _written(stage, kv, expected)
@@ -253,21 +242,21 @@ def _written(stage: Stage, kv: KvDirectory, expected: int) -> tuple[tuple[int, i
 
 def drop(stage: Stage) -> None:
     """Drop the page cache with the site's command, then look what is left of every KV file."""
-    setting = stage.lifetime.setting
-    setting.testbed.say("dropping the page cache")
-    probes.drop(stage.recording, setting.drops, setting.kv, setting.kv_offset)
+    lifetime = stage.lifetime
+    lifetime.testbed.say("dropping the page cache")
+    probes.drop(stage.recording, lifetime.drops, lifetime.kv, lifetime.kv_offset)
 
 
 def residency(stage: Stage, moment: str) -> None:
     """Record how much of every KV file is in the page cache."""
-    kv, offset = stage.lifetime.setting.kv, stage.lifetime.setting.kv_offset
+    kv, offset = stage.lifetime.kv, stage.lifetime.kv_offset
     if kv is not None:
         probes.residency(stage.recording, Path(kv.path), moment, kv.host, offset)
 
 
 def measure(stage: Stage) -> None:
     """The cold burst, and the same sessions warm: what loading costs without the device."""
-    kv = stage.lifetime.setting.kv
+    kv = stage.lifetime.kv
     load(stage, Phase.REWARM, stage.special(REWARM_SESSION))
     if kv is not None:
         time.sleep(LATE_S)  # nothing of it is stored

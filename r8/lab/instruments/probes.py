@@ -150,7 +150,7 @@ def _stop_one(supervisor: Supervisor, process: Process, *, by_input: bool) -> in
         if by_input and process.stdin is not None:
             process.stdin.close()
         else:
-            process.popen.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGINT)
         try:
             code = process.wait(timeout=PROBE_STOP_S)
         except subprocess.TimeoutExpired:
@@ -235,12 +235,7 @@ def environment(recording: Recording, moment: str, host: Host | None = None) -> 
 
 
 def calibrate_wire(
-    recording: Recording,
-    nics: tuple[str, ...],
-    kv_device: str,
-    *,
-    settle_s: float,
-    host: Host | None = None,
+    recording: Recording, nics: tuple[str, ...], kv_device: str, host: Host | None = None
 ) -> None:
     """Read a known number of bytes past every cache, between two marks, while the probes sample.
 
@@ -254,12 +249,12 @@ def calibrate_wire(
     argv = [sys.executable, "-m", *words]
     if host is not None and host.exec_prefix:
         argv = remote.instrument_argv(host, words)
-    time.sleep(settle_s)
+    time.sleep(SETTLE_S)
     recording.event("wire_calibration_begin", device=kv_device)
     done = _run(argv)
     facts = json.loads(done.output) if done.ok else {"error": done.error}
     recording.event("wire_calibration_end", device=kv_device, **facts)
-    time.sleep(settle_s)
+    time.sleep(SETTLE_S)
 
 
 def topology(path: Path, host: Host | None = None) -> dict[str, Any]:

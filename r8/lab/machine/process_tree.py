@@ -84,25 +84,16 @@ def members(root: Root) -> list[Running]:
     return [table[pid] for pid in sorted(chosen) if _runs(table[pid])]
 
 
-def end_tree(root: Root, grace_s: float, first_signal: int = signal.SIGTERM) -> list[Running]:
-    """Signal every member, after `grace_s` kill the rest; return those that would not go."""
-    _signal_all(members(root), first_signal)
-    if not _wait_until_gone(root, grace_s):
-        return []
-    deadline = time.monotonic() + _KILL_WAIT_S
+def end_tree(root: Root, grace_s: float) -> list[Running]:
+    """Ask every member to end, after `grace_s` kill the rest; return those that would not go."""
+    _signal_all(members(root), signal.SIGTERM)
+    obeyed_by = time.monotonic() + grace_s
     while left := members(root):
-        _signal_all(left, signal.SIGKILL)
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > obeyed_by + _KILL_WAIT_S:
             return left
-        time.sleep(_POLL_S)
-    return []
-
-
-def _wait_until_gone(root: Root, grace_s: float) -> list[Running]:
-    deadline = time.monotonic() + grace_s
-    while left := members(root):
-        if time.monotonic() > deadline:
-            return left
+        if now > obeyed_by:
+            _signal_all(left, signal.SIGKILL)
         time.sleep(_POLL_S)
     return []
 

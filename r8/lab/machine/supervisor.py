@@ -1,11 +1,9 @@
 """Everything the lab starts is stopped: also after Ctrl-C, a failed assertion or a killed parent.
 
-A `Supervisor` starts a small process of its own (`python -m r8.lab.machine.supervisor LEDGER`)
-that does nothing
-but wait for the end of a pipe to its parent. However the parent ends, the pipe ends too, and the
-supervisor undoes what the ledger still holds, the last first. It ignores Ctrl-C. Should it be
-killed
-together with its parent, `leftovers` lists what stayed and `clean` removes it.
+A `Supervisor` starts a small process of its own (`python -m r8.lab.machine.supervisor LOG`) that
+does nothing but wait for the end of a pipe to its parent. However the parent ends, the pipe ends
+too, and the process undoes what the log still holds, the last first. It ignores Ctrl-C. Should it
+be killed together with its parent, `leftovers` lists what stayed and `clean` removes it.
 """
 
 from __future__ import annotations
@@ -18,14 +16,13 @@ import subprocess
 import sys
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from r8.errors import SiteError
-from r8.lab.machine import undo_log as ledgers
-from r8.lab.machine.process_tree import MARK_PREFIX, Root, end_tree, look_up, members
-from r8.lab.machine.undo_log import Ledger, Undo, settle, undo_one
+from r8.lab.machine.process_tree import MARK_PREFIX, Root, end_tree, look_up
+from r8.lab.machine.undo_log import PATTERN, Undo, UndoLog, boot_id, settle, undo_one
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,55 +33,30 @@ _READY = b"ready\n"
 _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """A started process. `returncode`, `poll` and `wait` are those of `subprocess.Popen`."""
+class Process(subprocess.Popen[bytes]):
+    """A started process: `pid` is also its group and session."""
 
     name: str
     token: int
     root: Root
-    popen: subprocess.Popen[bytes]
-
-    @property
-    def pid(self) -> int:
-        """Process id of the root, also its group and session."""
-        return self.popen.pid
-
-    @property
-    def returncode(self) -> int | None:
-        """Exit code as last polled, None while it runs."""
-        return self.popen.returncode
-
-    @property
-    def stdin(self) -> IO[bytes] | None:
-        """The write end of its standard input when that is a pipe."""
-        return self.popen.stdin
-
-    def poll(self) -> int | None:
-        """Exit code, None while it runs."""
-        return self.popen.poll()
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; subprocess.TimeoutExpired after `timeout` seconds."""
-        return self.popen.wait(timeout)
 
 
 class Supervisor:
     """Context manager: what is started inside it is gone after it, whatever happens."""
 
     def __init__(self, state_dir: Path) -> None:
-        """`state_dir` holds the ledger; it must outlive the processes and mounts it names."""
+        """`state_dir` holds the log; it must outlive the processes and mounts it names."""
         self.state_dir = state_dir
-        self._handles: list[Process] = []
+        self._started: list[Process] = []
         self._next_token = 0
-        self._ledger: Ledger | None = None
+        self._log: UndoLog | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self.state_dir.mkdir(parents=True, exist_ok=True)
         path = self.state_dir / f"supervisor-{uuid.uuid4().hex[:12]}.jsonl"
-        self._ledger = Ledger(path)
-        self._ledger.append({"op": "open", "parent_pid": os.getpid(), "boot": ledgers.boot_id()})
+        self._log = UndoLog(path)
+        self._log.append({"op": "open", "parent_pid": os.getpid(), "boot": boot_id()})
         self._process = _start_supervisor(path)
         return self
 
@@ -128,7 +100,7 @@ class Supervisor:
         token = self._note(Undo(token=self._token(), name=name, root=Root(mark=mark)))
         with contextlib.ExitStack() as stack:
             output = None if log_path is None else stack.enter_context(log_path.open("ab"))
-            popen = subprocess.Popen(
+            process = Process(
                 list(argv),
                 env=full_env,
                 cwd=cwd,
@@ -137,36 +109,26 @@ class Supervisor:
                 stderr=None if output is None else subprocess.STDOUT,
                 start_new_session=True,
             )
-        found = look_up(popen.pid)
-        root = Root(mark=mark, pid=popen.pid, start_ticks=found.start_ticks if found else None)
+        found = look_up(process.pid)
+        root = Root(mark=mark, pid=process.pid, start_ticks=found.start_ticks if found else None)
         self._note(Undo(token=token, name=name, root=root, grace_s=grace_s))
-        handle = Process(name=name, token=token, root=root, popen=popen)
-        self._handles.append(handle)
-        return handle
+        process.name, process.token, process.root = name, token, root
+        self._started.append(process)
+        return process
 
-    def stop(
-        self,
-        handle: Process,
-        grace_s: float = DEFAULT_GRACE_S,
-        *,
-        first_signal: int = signal.SIGTERM,
-    ) -> int | None:
+    def stop(self, started: Process, grace_s: float = DEFAULT_GRACE_S) -> int | None:
         """End a process and its offspring now; exit code. SiteError if it survives SIGKILL."""
-        left = end_tree(handle.root, grace_s, first_signal)
+        left = end_tree(started.root, grace_s)
         if left:
             raise SiteError(
-                f"{handle.name}: processes {[process.pid for process in left]} survive SIGKILL",
+                f"{started.name}: processes {[process.pid for process in left]} survive SIGKILL",
                 where="the process table",
-                next_step="look at the device they wait for (state D in ps)",
+                next_step="see with ps which device they wait for (state D)",
             )
         with contextlib.suppress(subprocess.TimeoutExpired):
-            handle.popen.wait(timeout=1.0)
-        self.forget(handle.token)
-        return handle.popen.poll()
-
-    def members(self, handle: Process) -> list[int]:
-        """Process ids of everything running that came out of `handle`."""
-        return [process.pid for process in members(handle.root)]
+            started.wait(timeout=1.0)
+        self.forget(started.token)
+        return started.poll()
 
     def on_exit(self, argv: Sequence[str], name: str = "undo", grace_s: float = 0.0) -> int:
         """Note a command that undoes something. Note it *before* the act: it must bear both."""
@@ -175,13 +137,13 @@ class Supervisor:
 
     def forget(self, token: int) -> None:
         """An undo that is no longer needed."""
-        self._open_ledger().forget(token)
+        self._open_log().forget(token)
 
     def undo(self, token: int) -> None:
         """Undo one noted thing now.
 
         Raises:
-            SiteError: it did not work; it stays in the ledger.
+            SiteError: it did not work; it stays in the log.
         """
         self._undo_these({token})
 
@@ -192,12 +154,12 @@ class Supervisor:
         open on it is ended.
 
         Raises:
-            SiteError: something did not work; it stays in the ledger.
+            SiteError: something did not work; it stays in the log.
         """
         self._undo_these(set(range(token, self._next_token + 1)))
 
     def _undo_these(self, tokens: set[int]) -> None:
-        for entry in reversed(self._open_ledger().open_entries()):
+        for entry in reversed(self._open_log().open_entries()):
             if entry.token not in tokens:
                 continue
             if problem := undo_one(entry):
@@ -211,59 +173,59 @@ class Supervisor:
 
     def close(self) -> list[Undo]:
         """Let the supervisor undo everything and wait for it; return what could not be undone."""
-        if self._ledger is None or self._process is None:
+        if self._log is None or self._process is None:
             return []
         if self._process.stdin is not None:
             self._process.stdin.close()
         while self._process.poll() is None:
             self._reap()
             time.sleep(_WAIT_STEP_S)
-        ledger, self._ledger = self._ledger, None
-        left = settle(ledger) if ledger.path.exists() else []
+        log, self._log = self._log, None
+        with log:
+            left = settle(log) if log.path.exists() else []
         self._reap()
-        ledger.close()
         return left
 
     def _reap(self) -> None:
-        for handle in self._handles:
-            handle.popen.poll()
+        for started in self._started:
+            started.poll()
 
     def _note(self, undo: Undo) -> int:
-        self._open_ledger().add(undo)
+        self._open_log().add(undo)
         return undo.token
 
     def _token(self) -> int:
         self._next_token += 1
         return self._next_token
 
-    def _open_ledger(self) -> Ledger:
-        if self._ledger is None:
+    def _open_log(self) -> UndoLog:
+        if self._log is None:
             raise RuntimeError("a Supervisor is used inside its `with` block")
-        return self._ledger
+        return self._log
 
 
 def leftovers(state_dir: Path) -> list[Undo]:
     """What supervisors that were killed together with their parents left behind."""
     found: list[Undo] = []
-    for path in sorted(state_dir.glob(ledgers.PATTERN)):
-        with contextlib.suppress(BlockingIOError), Ledger(path) as ledger:
-            if ledger.claim():
-                found += ledger.open_entries()
+    for path in sorted(state_dir.glob(PATTERN)):
+        with contextlib.suppress(BlockingIOError), UndoLog(path) as log:
+            if log.claim():
+                found += log.open_entries()
     return found
 
 
 def clean(state_dir: Path) -> list[Undo]:
     """Undo all leftovers, the last first; return what could not be undone."""
     left: list[Undo] = []
-    for path in sorted(state_dir.glob(ledgers.PATTERN), reverse=True):
-        with contextlib.suppress(BlockingIOError), Ledger(path) as ledger:
-            if ledger.claim():
-                left += settle(ledger)
+    for path in sorted(state_dir.glob(PATTERN), reverse=True):
+        with contextlib.suppress(BlockingIOError), UndoLog(path) as log:
+            if log.claim():
+                left += settle(log)
     return left
 
 
 def _start_supervisor(path: Path) -> subprocess.Popen[bytes]:
-    """Start the supervisor and wait until it holds the ledger and no longer hears Ctrl-C."""
+    """Start the process and wait until it holds the log and no longer hears Ctrl-C."""
     process = subprocess.Popen(
         [sys.executable, "-m", "r8.lab.machine.supervisor", str(path.resolve())],
         cwd=_CHECKOUT,
@@ -286,15 +248,15 @@ def _start_supervisor(path: Path) -> subprocess.Popen[bytes]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Wait for the parent's end, then undo what the ledger holds. 1 when something is left."""
+    """Wait for the parent's end, then undo what the log holds. 1 when something is left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     (path,) = sys.argv[1:] if argv is None else argv
-    with Ledger(Path(path)) as ledger:
+    with UndoLog(Path(path)) as log:
         os.write(sys.stdout.fileno(), _READY)
         while os.read(sys.stdin.fileno(), 1):
             pass
-        return 1 if settle(ledger) else 0
+        return 1 if settle(log) else 0
 
 
 if __name__ == "__main__":

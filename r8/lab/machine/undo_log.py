@@ -1,8 +1,7 @@
-"""The ledger of what was started and how it is undone: JSON lines, written before the act.
+"""The log of what was started and how it is undone: JSON lines, written before the act.
 
-It is the one truth a supervisor works from, so that nothing depends on a message that was still
-under
-way when a process was killed. A lock on the file says that somebody answers for it.
+A supervisor works from it alone, so that nothing depends on a message that was still under way when
+a process was killed. A lock on the file says that a living process answers for it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import json
 import os
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +39,12 @@ class Undo:
     argv: tuple[str, ...] = ()
     cwd: str | None = None
 
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Undo:
+        """From a line of the log."""
+        root = Root(**fields["root"]) if fields.get("root") else None
+        return cls(**fields | {"root": root, "argv": tuple(fields.get("argv", ()))})
+
     def __str__(self) -> str:
         """One line a person can act on."""
         if self.root is None:
@@ -47,15 +52,15 @@ class Undo:
         return f"{self.name}: process {self.root.pid} and what it started"
 
 
-class Ledger:
-    """An open ledger file. Every line is on disk before the method returns."""
+class UndoLog:
+    """An open log. Every line is on disk before the method returns."""
 
     def __init__(self, path: Path) -> None:
         """Open or create `path` for appending and share its lock.
 
         Raises:
             OSError: the file cannot be written.
-            BlockingIOError: a cleaner holds it.
+            BlockingIOError: `clean` holds it.
         """
         self.path = path
         self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -69,16 +74,11 @@ class Ledger:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """Give the lock back; the file stays."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        os.close(self._handle)
 
     def claim(self) -> bool:
-        """Take the file for oneself; False when another still answers for it."""
+        """Lock the file for this process alone; False when another still answers for it."""
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -92,14 +92,7 @@ class Ledger:
 
     def add(self, undo: Undo) -> None:
         """Note an undo; a second note with the same token replaces the first."""
-        record: dict[str, Any] = {"op": "add", "token": undo.token, "name": undo.name}
-        if undo.root is None:
-            record |= {"argv": list(undo.argv), "cwd": undo.cwd, "grace_s": undo.grace_s}
-        else:
-            root = undo.root
-            record |= {"mark": root.mark, "pid": root.pid, "start_ticks": root.start_ticks}
-            record |= {"grace_s": undo.grace_s}
-        self.append(record)
+        self.append({"op": "add", **asdict(undo)})
 
     def forget(self, token: int) -> None:
         """Note that an undo is no longer needed."""
@@ -111,19 +104,20 @@ class Ledger:
 
 
 def read(path: Path) -> list[Undo]:
-    """What a ledger still holds; entries of an earlier boot of the machine are void."""
+    """What a log still holds; entries of an earlier boot of the machine are void."""
     entries: dict[int, Undo] = {}
     for line in path.read_text(errors="replace").splitlines():
         try:
             record = json.loads(line)
         except json.JSONDecodeError:
             continue
-        if record["op"] == "open" and record["boot"] != boot_id():
-            return []
-        if record["op"] == "add":
-            entries[record["token"]] = _undo(record)
-        elif record["op"] == "forget":
-            entries.pop(record["token"], None)
+        match record.pop("op"):
+            case "open" if record["boot"] != boot_id():
+                return []
+            case "add":
+                entries[record["token"]] = Undo.of(record)
+            case "forget":
+                entries.pop(record["token"], None)
     return list(entries.values())
 
 
@@ -132,31 +126,31 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def settle(ledger: Ledger) -> list[Undo]:
-    """Undo what a ledger holds, the last first, and remove the file once nothing is left."""
-    entries = ledger.open_entries()
-    left = _undo_each(ledger, entries)
+def settle(log: UndoLog) -> list[Undo]:
+    """Undo what a log holds, the last first, and remove the file once nothing is left."""
+    entries = log.open_entries()
+    left = _undo_each(log, entries)
     # A child that had not yet reached its exec when the parent died shows its mark only now.
     for entry in entries:
         if entry.root is not None:
             end_tree(entry.root, 0.0)
     # What stood in the way of one undo may have been ended by a later one.
-    left = _undo_each(ledger, left) if left else []
+    left = _undo_each(log, left) if left else []
     if not left:
-        ledger.path.unlink(missing_ok=True)
+        log.path.unlink(missing_ok=True)
     return left
 
 
-def _undo_each(ledger: Ledger, entries: list[Undo]) -> list[Undo]:
+def _undo_each(log: UndoLog, entries: list[Undo]) -> list[Undo]:
     left: list[Undo] = []
     for entry in reversed(entries):
         problem = undo_one(entry)
         # A full disk must not stop the tidying: the entry is then merely undone twice.
         with contextlib.suppress(OSError):
             if problem:
-                ledger.append({"op": "failed", "token": entry.token, "problem": problem})
+                log.append({"op": "failed", "token": entry.token, "problem": problem})
             else:
-                ledger.forget(entry.token)
+                log.forget(entry.token)
         if problem:
             left.insert(0, entry)
     return left
@@ -181,20 +175,3 @@ def undo_one(entry: Undo) -> str | None:
             return None
         problem = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
     return problem
-
-
-def _undo(record: dict[str, Any]) -> Undo:
-    if "argv" in record:
-        return Undo(
-            token=record["token"],
-            name=record["name"],
-            argv=tuple(record["argv"]),
-            cwd=record["cwd"],
-            grace_s=record.get("grace_s", 0.0),
-        )
-    return Undo(
-        token=record["token"],
-        name=record["name"],
-        root=Root(mark=record["mark"], pid=record["pid"], start_ticks=record["start_ticks"]),
-        grace_s=record["grace_s"],
-    )

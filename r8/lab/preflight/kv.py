@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.lab.campaign import controls, engine, provenance
-from r8.lab.campaign.lifetime import make_setting
+from r8.lab.campaign.lifetime import EngineLifetime
 from r8.lab.campaign.patch_state import targets
 from r8.lab.campaign.phases import FLUSH_AGAIN
 from r8.lab.instruments import probes
@@ -26,7 +26,6 @@ from r8.lab.site.plan import control_place, lifetime_sessions, lifetimes_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from r8.lab.campaign.lifetime import Setting
     from r8.lab.site.arms import Plan
     from r8.lab.site.machines import Rehearsal
     from r8.lab.site.plan import Place
@@ -189,10 +188,10 @@ class KvScenario(Scenario):
         """One engine lifetime: start, populate, every cell, and the end."""
         first, run_id = next(iter(ids.items()))
         arm = self.site.arms[first.arm]
-        setting = make_setting(
-            testbed,
-            self.plan.on(arm),
-            arm,
+        lifetime = EngineLifetime(
+            testbed=testbed,
+            plan=self.plan.on(arm),
+            arm=arm,
             home=folder / f"{run_id}{LIFE_SUFFIX}",
             kv_dir=str(testbed.kv_roots[arm.device] / f"r8-{run_id}"),
         )
@@ -200,17 +199,17 @@ class KvScenario(Scenario):
         names = ", ".join(f"{one.arm} c{one.concurrency}" for one in ids)
         yield ""
         yield f"# block {first.block}, place {first.order}: {names} on one engine start"
-        yield from _patch_state(setting, self.plan)
-        yield from _start(setting)
-        for phase in _shared_phases(setting, controlled=last in ids):
+        yield from _patch_state(lifetime, self.plan)
+        yield from _start(lifetime)
+        for phase in _shared_phases(lifetime, controlled=last in ids):
             yield _client(phase, folder / f"{run_id}.partial")
         for place, own_id in ids.items():
             partial = folder / f"{own_id}.partial"
             yield f"# cell {place.name}: {place.sessions} sessions from {place.first_session} on"
-            yield from _cell(setting, partial)
+            yield from _cell(lifetime, partial)
             if place == last:
-                yield from _controls(setting, partial)
-        yield from _stop(setting)
+                yield from _controls(lifetime, partial)
+        yield from _stop(lifetime)
 
     def ending(self) -> Iterator[str]:
         """The patch is taken back."""
@@ -218,10 +217,10 @@ class KvScenario(Scenario):
         yield "# at the end every LMCache tree is brought back into the state it was found in"
 
 
-def _patch_state(setting: Setting, plan: Plan) -> Iterator[str]:
-    testbed, env = setting.testbed, setting.testbed.env(setting.arm)
-    if setting.kv is not None:
-        verb = "apply" if setting.arm.is_patched else "revert"
+def _patch_state(lifetime: EngineLifetime, plan: Plan) -> Iterator[str]:
+    testbed, env = lifetime.testbed, lifetime.testbed.env(lifetime.arm)
+    if lifetime.kv is not None:
+        verb = "apply" if lifetime.arm.is_patched else "revert"
         for target in targets(testbed, plan.instances, env):
             words = [f"{key}={value}" for key, value in sorted(target.env.items())]
             argv = ["env", *words, *target.command] if words else list(target.command)
@@ -230,47 +229,47 @@ def _patch_state(setting: Setting, plan: Plan) -> Iterator[str]:
     yield typed(provenance.versions_argv(testbed, env))
 
 
-def _start(setting: Setting) -> Iterator[str]:
+def _start(lifetime: EngineLifetime) -> Iterator[str]:
     """Every engine is started before the first one is waited for."""
-    site = setting.testbed.site
-    if setting.kv is not None:
-        yield typed(setting.kv.words("make"))
-    for instance in setting.instances():
-        env, command = setting.environment(instance), setting.command(instance)
+    site = lifetime.testbed.site
+    if lifetime.kv is not None:
+        yield typed(lifetime.kv.words("make"))
+    for instance in lifetime.instances:
+        env, command = lifetime.environment(instance), lifetime.command(instance)
         argv = engine.engine_argv(site, instance, env, command)
         if not engine_is_remote(site, instance.host):
             argv = ["env", *(f"{key}={value}" for key, value in sorted(env.items())), *argv]
         yield typed(argv, "&")
-    for instance in setting.instances():
+    for instance in lifetime.instances:
         yield f"# until {engine.base_url_of(instance)}{site.engine.ready_path} says 200"
-        if asked := engine.root_pid_argv(site, instance.name, setting.names_of(instance)):
+        if asked := engine.root_pid_argv(site, instance.name, lifetime.names_of(instance)):
             yield typed(asked)
 
 
-def _shared_phases(setting: Setting, *, controlled: bool) -> list[str]:
-    if setting.kv is None:
+def _shared_phases(lifetime: EngineLifetime, *, controlled: bool) -> list[str]:
+    if lifetime.kv is None:
         return ["probe"]
     return ["probe", *([f"control-{controls.STORE}"] if controlled else []), "populate", "flush"]
 
 
-def _stop(setting: Setting) -> Iterator[str]:
-    site = setting.testbed.site
-    for instance in reversed(setting.instances()):
+def _stop(lifetime: EngineLifetime) -> Iterator[str]:
+    site = lifetime.testbed.site
+    for instance in reversed(lifetime.instances):
         if engine_is_remote(site, instance.host):
             yield typed(engine.stop_argv(site, instance))
         else:
             yield f"# engine {instance.name}: SIGTERM to the process started above, and its tree"
-    if setting.kv is not None:
-        yield typed(setting.kv.words("remove"))
+    if lifetime.kv is not None:
+        yield typed(lifetime.kv.words("remove"))
 
 
 def _client(phase: str, partial: Path) -> str:
     return typed(client_argv(partial / "raw" / f"plan-{phase}.json", partial))
 
 
-def _cell(setting: Setting, partial: Path) -> Iterator[str]:
-    site, kv = setting.testbed.site, setting.kv
-    for watched in setting.watched:
+def _cell(lifetime: EngineLifetime, partial: Path) -> Iterator[str]:
+    site, kv = lifetime.testbed.site, lifetime.kv
+    for watched in lifetime.testbed.watched(lifetime.arm.device, lifetime.plan.instances):
         plan = probes.PROBE_PLAN | {
             "block_devices": list(watched.block_devices),
             "engines": dict.fromkeys(watched.instances, ROOT_PID),
@@ -278,7 +277,7 @@ def _cell(setting: Setting, partial: Path) -> Iterator[str]:
                 one: f"{engine.base_url_of(site.instance(one))}/metrics"
                 for one in watched.instances
             },
-            "nics": list(site.device(setting.arm.device).nics),
+            "nics": list(site.device(lifetime.arm.device).nics),
         }
         if watched.host.exec_prefix:
             yield typed(probes.remote_probes_argv(watched.host, plan), "&")
@@ -287,30 +286,30 @@ def _cell(setting: Setting, partial: Path) -> Iterator[str]:
     if kv is not None:
         yield typed(kv.words("look"), "until whole and quiet")
         yield typed(kv.words("sync"))
-    for command in setting.drops:
+    for command in lifetime.drops:
         yield typed(command)
-    yield from _residency(setting, "after_drop", partial)
+    yield from _residency(lifetime, "after_drop", partial)
     for phase in ("rewarm", "measure"):
         yield _client(phase, partial)
     if kv is not None:
-        yield from _residency(setting, "after_measure", partial)
+        yield from _residency(lifetime, "after_measure", partial)
         for phase in (FLUSH_AGAIN, "warm"):
             yield _client(phase, partial)
 
 
-def _controls(setting: Setting, partial: Path) -> Iterator[str]:
-    if setting.kv is None:
+def _controls(lifetime: EngineLifetime, partial: Path) -> Iterator[str]:
+    if lifetime.kv is None:
         return
     yield "# the negative controls of the block, on sessions of their own"
     yield _client(f"control-{controls.RANDOM_PROMPT}", partial)
-    for command in setting.drops:
+    for command in lifetime.drops:
         yield typed(command)
-    yield typed(setting.kv.words("read in", "STORED_SINCE", "STORED_UNTIL"))
-    yield from _residency(setting, controls.WARM_READ, partial)
+    yield typed(lifetime.kv.words("read in", "STORED_SINCE", "STORED_UNTIL"))
+    yield from _residency(lifetime, controls.WARM_READ, partial)
     yield _client(f"control-{controls.WARM_READ}", partial)
 
 
-def _residency(setting: Setting, moment: str, partial: Path) -> Iterator[str]:
-    kv = setting.kv
+def _residency(lifetime: EngineLifetime, moment: str, partial: Path) -> Iterator[str]:
+    kv = lifetime.kv
     if kv is not None:
         yield typed(probes.residency_argv(Path(kv.path), moment, partial, kv.host))

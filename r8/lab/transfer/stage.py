@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,17 +94,8 @@ class Transfer:
 
     def begun(self, recording: Recording, pool: WorkerPool) -> Stage:
         """The same with its workers started, while it is recorded."""
-        return Stage(
-            testbed=self.testbed,
-            scenario=self.scenario,
-            plan=self.plan,
-            arm=self.arm,
-            place=self.place,
-            seed=self.seed,
-            directory=self.directory,
-            recording=recording,
-            pool=pool,
-        )
+        known = {one.name: getattr(self, one.name) for one in fields(Transfer)}
+        return Stage(**known, recording=recording, pool=pool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

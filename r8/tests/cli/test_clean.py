@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from r8.cli.main import main
 from r8.errors import EXIT_USAGE
-from r8.lab.machine import undo_log as ledgers
+from r8.lab.machine import undo_log
 from r8.lab.machine.supervisor import Supervisor
-from r8.lab.machine.undo_log import Ledger, Undo
+from r8.lab.machine.undo_log import Undo, UndoLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def _left_behind(runs_root: Path, *commands: tuple[str, ...]) -> None:
     state = runs_root / ".supervisor"
     state.mkdir(parents=True)
-    with Ledger(state / ledgers.PATTERN.replace("*", "killed")) as ledger:
+    with UndoLog(state / undo_log.PATTERN.replace("*", "killed")) as log:
         for token, argv in enumerate(commands, start=1):
-            ledger.add(Undo(token=token, name=argv[0], argv=argv, cwd=str(runs_root)))
+            log.add(Undo(token=token, name=argv[0], argv=argv, cwd=str(runs_root)))
 
 
 def test_what_was_undone_is_told_and_the_next_time_nothing_is_left(
@@ -41,7 +41,7 @@ def test_what_was_undone_is_told_and_the_next_time_nothing_is_left(
 def test_what_could_not_be_undone_is_not_called_undone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledgers, "_UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(undo_log, "_UNDO_PAUSE_S", 0.0)
     _left_behind(tmp_path, ("true",), ("false",))
     assert main(["clean", "--runs-root", str(tmp_path)]) == EXIT_USAGE
     told = capsys.readouterr()
@@ -57,14 +57,14 @@ def test_a_command_that_gives_an_engine_its_grace_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut short it would be tried again, find its pid file gone, and call the engine ended."""
-    monkeypatch.setattr(ledgers, "_UNDO_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(ledgers, "_UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(undo_log, "_UNDO_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(undo_log, "_UNDO_PAUSE_S", 0.0)
     words = ("sh", "-c", "echo begun >> log; sleep 1; echo ended >> log")
     with Supervisor(tmp_path / "supervisor") as supervisor:
         monkeypatch.chdir(tmp_path)
         supervisor.undo(supervisor.on_exit(words, "engine a", grace_s=20.0))
     assert (tmp_path / "log").read_text().split() == ["begun", "ended"]
     entry = Undo(token=1, name="engine a", argv=words, cwd=str(tmp_path), grace_s=20.0)
-    with Ledger(tmp_path / "ledger") as ledger:
-        ledger.add(entry)
-        assert ledger.open_entries() == [entry]
+    with UndoLog(tmp_path / "log") as log:
+        log.add(entry)
+        assert log.open_entries() == [entry]

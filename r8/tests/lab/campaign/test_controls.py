@@ -53,8 +53,7 @@ def test_the_last_cell_of_a_lifetime_reads_the_session_its_first_cell_stored(
     monkeypatch.setattr(controls, "residency", lambda *_: None)
     monkeypatch.setattr(controls, "STORED_QUIET_S", 0.0)
     monkeypatch.setattr(probes, "SETTLE_S", 0.0)
-    setting = SimpleNamespace(kv=FakeKv(), drops=[])
-    lifetime = SimpleNamespace(setting=setting, stored=[0], require_alive=lambda: None)
+    lifetime = SimpleNamespace(kv=FakeKv(), drops=[], stored=[0], require_alive=lambda: None)
 
     stored = controls.store(stage_of(0, lifetime))
     assert stored is not None

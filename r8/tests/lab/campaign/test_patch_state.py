@@ -16,7 +16,7 @@ import pytest
 
 from r8.lab.campaign.patch_state import PatchStates
 from r8.lab.instruments.probes import CHECKOUT
-from r8.lab.machine import undo_log as ledger
+from r8.lab.machine import undo_log
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.patching import patching
 from r8.lab.site.load import load_site
@@ -42,8 +42,8 @@ with Supervisor(Path(sys.argv[1])) as supervisor:
 """
 
 
-def _noted(state_dir: Path) -> list[ledger.Undo]:
-    return [one for path in state_dir.glob(ledger.PATTERN) for one in ledger.read(path)]
+def _noted(state_dir: Path) -> list[undo_log.Undo]:
+    return [one for path in state_dir.glob(undo_log.PATTERN) for one in undo_log.read(path)]
 
 
 def _status(state: str) -> patching.PatchStatus:
@@ -63,7 +63,7 @@ def _status(state: str) -> patching.PatchStatus:
 def test_the_way_back_is_known_before_the_first_change_and_forgotten_after_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, back: str
 ) -> None:
-    seen: list[list[ledger.Undo]] = []
+    seen: list[list[undo_log.Undo]] = []
 
     def act(_target: patching.PatchTarget) -> patching.PatchStatus:
         seen.append(_noted(tmp_path / "supervisor"))

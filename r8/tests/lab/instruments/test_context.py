@@ -43,11 +43,12 @@ def test_both_captures_are_kept_whole_and_the_second_names_what_changed(
 
 
 def test_a_wire_that_cannot_be_calibrated_is_recorded_with_its_reason(
-    recording: Recording,
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instruments.calibrate_wire(recording, (), "loop0", settle_s=0.0)
+    instruments.calibrate_wire(recording, (), "loop0")
     assert details(recording, "wire_calibration_begin") == []
-    instruments.calibrate_wire(recording, ("eth0",), "no-such-device", settle_s=0.0)
+    monkeypatch.setattr(instruments, "SETTLE_S", 0.0)
+    instruments.calibrate_wire(recording, ("eth0",), "no-such-device")
     (end,) = details(recording, "wire_calibration_end")
     assert "read_bytes" not in end
     assert "absent" in end["error"]

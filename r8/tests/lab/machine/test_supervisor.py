@@ -106,7 +106,7 @@ def test_a_parent_ended_by_a_signal_leaves_nothing_running(tmp_path: Path, numbe
     parent.send_signal(number)
     parent.wait()
     wait_until(lambda: not any(runs(pid) for pid in pids), "the family to be ended")
-    wait_until(lambda: not list((tmp_path / "state").iterdir()), "the ledger to be removed")
+    wait_until(lambda: not list((tmp_path / "state").iterdir()), "the log to be removed")
     assert not marker.exists()
 
 
@@ -127,7 +127,7 @@ def test_after_a_double_kill_the_leftovers_are_listed_and_cleaned(tmp_path: Path
     os.kill(supervisor_pid, signal.SIGKILL)
     parent.kill()
     parent.wait()
-    # Its hold on the ledger ends when it has ended, which is a little after the signal.
+    # Its hold on the log ends when it has ended, which is a little after the signal.
     wait_until(lambda: not runs(supervisor_pid), "the supervisor's end")
     left = supervisors.leftovers(tmp_path / "state")
     assert [entry.name for entry in left] == ["marker", "family"]
@@ -166,7 +166,7 @@ def test_stop_ends_the_orphaned_grandchild_in_its_own_session_too(tmp_path: Path
     with Supervisor(tmp_path / "state") as supervisor:
         process = supervisor.spawn("family", [sys.executable, "-c", FAMILY, str(pids_path)])
         pids = family_pids(pids_path)
-        assert set(supervisor.members(process)) == set(pids)
+        assert {one.pid for one in members(process.root)} == set(pids)
         assert supervisor.stop(process, grace_s=5.0) == -signal.SIGTERM
         assert not any(runs(pid) for pid in pids)
 
@@ -190,7 +190,7 @@ def test_undo_commands_run_in_reverse_order_and_forgotten_ones_do_not(tmp_path: 
     assert log.read_text().split() == ["last", "first"]
 
 
-def test_an_undo_that_fails_is_said_and_stays_in_the_ledger(tmp_path: Path) -> None:
+def test_an_undo_that_fails_is_said_and_stays_in_the_log(tmp_path: Path) -> None:
     with pytest.raises(SiteError, match="stubborn"), Supervisor(tmp_path / "state") as supervisor:
         supervisor.on_exit(["false"], "stubborn")
     assert [entry.name for entry in supervisors.leftovers(tmp_path / "state")] == ["stubborn"]
@@ -244,17 +244,17 @@ def test_a_stranger_that_inherited_the_pid_is_left_alone() -> None:
 
 
 def test_entries_of_an_earlier_boot_are_void(tmp_path: Path) -> None:
-    ledger = tmp_path / "supervisor-old.jsonl"
-    ledger.write_text(
+    log = tmp_path / "supervisor-old.jsonl"
+    log.write_text(
         '{"op": "open", "boot": "another"}\n'
         '{"op": "add", "token": 1, "name": "x", "argv": ["false"], "cwd": "/"}\n'
     )
     assert supervisors.leftovers(tmp_path) == []
     assert supervisors.clean(tmp_path) == []
-    assert not ledger.exists()
+    assert not log.exists()
 
 
-def test_a_torn_last_line_of_the_ledger_is_ignored(tmp_path: Path) -> None:
+def test_a_torn_last_line_of_the_log_is_ignored(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with pytest.raises(SiteError), Supervisor(state) as supervisor:
         supervisor.on_exit(["false"], "stubborn")

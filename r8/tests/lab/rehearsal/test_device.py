@@ -223,18 +223,18 @@ def test_no_mount_and_no_loop_device_is_left_after_the_parent_is_ended(
     os.killpg(parent.pid, number)
     parent.wait()
     wait_until(lambda: nothing_is_left_under(tmp_path), "mounts and loop devices to be gone")
-    wait_until(lambda: not list((tmp_path / "state").iterdir()), "the ledger to be removed")
+    wait_until(lambda: not list((tmp_path / "state").iterdir()), "the log to be removed")
 
 
 @pytest.mark.root
 @needs_loop
 def test_a_double_kill_is_cleaned_by_the_next_start(tmp_path: Path) -> None:
     parent = start_parent(tmp_path)
-    (ledger,) = (tmp_path / "state").iterdir()
+    (log,) = (tmp_path / "state").iterdir()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             command = (entry / "cmdline").read_bytes() if (entry / "cmdline").exists() else b""
-            if b"r8.lab.machine.supervisor" in command and str(ledger).encode() in command:
+            if b"r8.lab.machine.supervisor" in command and str(log).encode() in command:
                 os.kill(int(entry.name), signal.SIGKILL)
     parent.kill()
     parent.wait()
