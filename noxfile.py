@@ -1,4 +1,4 @@
-"""The doors of R8: `nox -l` lists them. No logic here."""
+"""The entry points of R8: `nox -l` lists them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 JUDGE = PYPROJECT["project"]["dependencies"]
 # -s: the progress of a long run belongs on the screen. pytest-benchmark shows the stopwatch only.
 SCENARIO = ["pytest", "-s", "-q", "--benchmark-columns=max", "--benchmark-sort=name"]
+SCENARIOS = Path(__file__).parent / "r8" / "scenarios"
 LAB = [*JUDGE, *nox.project.dependency_groups(PYPROJECT, "lab")]
 
 
@@ -42,26 +43,21 @@ def stack(session: nox.Session) -> None:
     session.run("python", "-m", "r8.lab.rehearsal.stack", "ensure", *session.posargs)
 
 
-@nox.session(name="reproduce-r1")
-def reproduce_r1(session: nox.Session) -> None:
-    """R1's five questions; `-k parallel_read` picks one. Without --site: the rehearsal."""
-    session.install(*LAB)
-    scenarios = sorted(str(path) for path in Path("r8/scenarios").glob("test_r1_*.py"))
-    session.run(*SCENARIO, *scenarios, *session.posargs)
+def _reproduce(report: str) -> None:
+    """A session that runs every scenario file of one report: `test_<report>_<question>.py`."""
+    files = sorted(SCENARIOS.glob(f"test_{report}_*.py"))
+
+    def reproduce(session: nox.Session) -> None:
+        session.install(*LAB)
+        session.run(*SCENARIO, *(f"r8/scenarios/{one.name}" for one in files), *session.posargs)
+
+    names = ", ".join(one.stem.removeprefix(f"test_{report}_") for one in files)
+    reproduce.__doc__ = f"{report.upper()}: {names}; -k picks one. No --site: the rehearsal."
+    nox.session(name=f"reproduce-{report}")(reproduce)
 
 
-@nox.session(name="reproduce-r2")
-def reproduce_r2(session: nox.Session) -> None:
-    """R2, cold recovery: array, local drive, recompute. Without --site: the rehearsal."""
-    session.install(*LAB)
-    session.run(*SCENARIO, "r8/scenarios/test_r2_cold_recovery.py", *session.posargs)
-
-
-@nox.session(name="reproduce-r3")
-def reproduce_r3(session: nox.Session) -> None:
-    """R3, two engines, own pools and a shared one. Without --site: the rehearsal."""
-    session.install(*LAB)
-    session.run(*SCENARIO, "r8/scenarios/test_r3_tp4x2.py", *session.posargs)
+for one in sorted({path.name.split("_")[1] for path in SCENARIOS.glob("test_r[0-9]*_*.py")}):
+    _reproduce(one)
 
 
 @nox.session(name="cross-check")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from r8.claims import reader as claims
+from r8.claims.reader import load_claims
 from r8.cli import rounds as rounds_verbs
 from r8.cli.run_arguments import REFERENCE_ROOT, references
 from r8.errors import EvidenceError
@@ -13,10 +13,12 @@ from r8.evidence.database import connect
 from r8.evidence.reader import read_run
 from r8.forensics import gate as forensics_gate
 from r8.lab.campaign.reference import record, weight
+from r8.lab.site.arms import Arm
 from r8.lab.site.matrix import cell_states, find_matrix
 from r8.model import Outcome
 from r8.report import terminal
-from r8.scenarios.ending import write_report
+from r8.report.document import report
+from r8.roles import CONTRACTS
 from r8.verdict import judge as verdict
 from r8.verdict.rounds import compare_rounds
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pytest
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from r8.evidence.reader import Evidence
@@ -32,22 +35,28 @@ if TYPE_CHECKING:
     from r8.scenarios.conftest import Session
 
 
-def measure(place: Place, campaign: Campaign, benchmark: BenchmarkFixture) -> Path:
-    """Run one cell once: a second round would read what the first one warmed.
-
-    The time the benchmark shows is the whole cell's, engine start and populate included.
-    """
-    path: Path = benchmark.pedantic(campaign.run, args=(place,), rounds=1, iterations=1)
-    return path
-
-
-def certify(
+def test_cell(
     place: Place, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
 ) -> None:
-    """Measure a cell, read it back from disk, and let it earn its certificate."""
-    path = measure(place, campaign, benchmark)
-    session.run_paths.append(path)
-    require_certificate(path)
+    """Measure one cell once, read it back from disk, and hold it to what its role promises.
+
+    A second round would read what the first one warmed. The time the benchmark shows is the whole
+    cell's, engine start and populate included.
+    """
+    path: Path = benchmark.pedantic(campaign.run, args=(place,), rounds=1, iterations=1)
+    arm = campaign.arm(place)
+    if CONTRACTS[arm.role].judged:
+        session.run_paths.append(path)
+        require_certificate(path)
+    else:
+        session.negative_paths.append(path)
+    if isinstance(arm, Arm) and arm.sessions_of == "neighbour":
+        require_crossed(path, hits=CONTRACTS[arm.role].judged)
+
+
+def test_verdicts(session: Session, request: pytest.FixtureRequest) -> None:
+    """Judge every claim on what lies on disk now."""
+    judge_all(session, request.module.SCENARIO.name)
 
 
 def require_certificate(path: Path) -> None:
@@ -56,14 +65,19 @@ def require_certificate(path: Path) -> None:
     assert not refused, "\n".join(map(str, refused))
 
 
-def origins(path: Path) -> list[tuple[str, str, str | None, int | None]]:
-    """Request, instance it was measured on, instance that populated it, tokens it hit."""
-    with connect([read_run(path)]) as connection:
-        rows: list[tuple[str, str, str | None, int | None]] = connection.execute(
-            "SELECT request_id, measured_on, populated_on, hit_tokens FROM request_origin "
-            "ORDER BY request_id"
+def require_crossed(path: Path, *, hits: bool) -> None:
+    """Every request asked one engine for what its neighbour stored, and hit all of it or nothing.
+
+    Whether a request hit is read from the lines the engine wrote about that very request.
+    """
+    evidence = read_run(path)
+    with connect([evidence]) as connection:
+        rows = connection.execute(
+            "SELECT measured_on, populated_on, hit_tokens FROM request_origin ORDER BY request_id"
         ).fetchall()
-    return rows
+    full = evidence.run.expectation.hit_tokens_per_session if hits else 0
+    assert len(rows) == evidence.run.concurrency
+    assert all(one != other and found == full for one, other, found in rows), rows
 
 
 def judge_all(session: Session, scenario: str) -> None:
@@ -76,9 +90,11 @@ def judge_all(session: Session, scenario: str) -> None:
         )
     runs = [read_run(path) for path in session.run_paths]
     _compare_rounds(runs)
-    verdicts = verdict.judge(runs, claims.load_claims(scenario), references=references(None, runs))
+    verdicts = verdict.judge(runs, load_claims(scenario), references=references(None, runs))
     print(terminal.summary(runs, verdicts))
-    print(f"\nreport: {write_report(session, runs, scenario)}")
+    path = session.run_paths[0].parent / f"{runs[0].run.campaign_id}.md"
+    path.write_text(report(runs, load_claims(scenario)))
+    print(f"\nreport: {path}")
     session.exit_code = verdict.exit_code(verdicts)
     session.outcome = verdict.headline(verdicts)
     if session.record_reference:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
+    from r8.scenarios.scenario import Scenario
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUNS_ROOT = CHECKOUT / "data" / "runs"
@@ -125,15 +126,15 @@ def _stop(error: R8Error) -> None:
     pytest.exit("\nthen ".join(told(error)), returncode=error.exit_code)
 
 
-def _planned(config: pytest.Config, scenario: str) -> list[Round] | Unfit:
+def _planned(config: pytest.Config, scenario: Scenario) -> list[Round] | Unfit:
     """The campaigns of this invocation: one, or as many as rounds were asked for."""
-    if scenario not in config.stash[ROUNDS]:
+    if scenario.name not in config.stash[ROUNDS]:
         loaded = load_site(config.getoption("--site"))
-        config.stash[ROUNDS][scenario] = planned(config, loaded, scenario)
-    return config.stash[ROUNDS][scenario]
+        config.stash[ROUNDS][scenario.name] = planned(config, loaded, scenario)
+    return config.stash[ROUNDS][scenario.name]
 
 
-def _rounds(config: pytest.Config, scenario: str) -> list[Round] | Unfit:
+def _rounds(config: pytest.Config, scenario: Scenario) -> list[Round] | Unfit:
     """The same after collection, where an error ends the session."""
     try:
         return _planned(config, scenario)
@@ -168,11 +169,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("place", range(len(ids)), indirect=True, ids=ids)
 
 
-def _selected(items: list[pytest.Item]) -> list[str]:
-    """Scenarios of the tests that were not deselected."""
+def _selected(items: list[pytest.Item]) -> list[Scenario]:
+    """Scenarios of the tests that were not deselected; benches have none."""
     modules = [getattr(item, "module", None) for item in items]
-    names = [getattr(one, "SCENARIO", None) for one in modules]
-    return list(dict.fromkeys(name for name in names if name))
+    declared = [getattr(one, "SCENARIO", None) for one in modules]
+    return list(dict.fromkeys(one for one in declared if one is not None))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -191,7 +192,10 @@ def pytest_runtestloop(session: pytest.Session) -> object:
     config = session.config
     if not config.getoption("--dry-run"):
         return None
-    for scenario in _selected(session.items):
+    selected = _selected(session.items)
+    if not selected:
+        print("# no scenario is selected: benches and the cross-check have no dry run")
+    for scenario in selected:
         plans = _rounds(config, scenario)
         for one in [] if isinstance(plans, Unfit) else plans:
             print("\n".join(dry_run(one.loaded, one.matrix, one.places, _runs_root(config))))
@@ -208,12 +212,12 @@ def session(request: pytest.FixtureRequest) -> Session:
     """What the tests of this scenario share."""
     if isinstance(_rounds(request.config, request.module.SCENARIO), Unfit):
         pytest.skip("nothing of this scenario was run")
-    return _session(request.config, request.module.SCENARIO)
+    return _session(request.config, request.module.SCENARIO.name)
 
 
 @pytest.fixture(scope="module")
 def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
-    """A prepared ground; everything started on it is stopped and unmounted afterwards."""
+    """A prepared testbed; everything started on it is stopped and unmounted afterwards."""
     config, scenario = request.config, request.module.SCENARIO
     plans, root = _rounds(config, scenario), _runs_root(config)
     if isinstance(plans, Unfit):
@@ -221,8 +225,8 @@ def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
     one = plans[getattr(request, "param", 0)]
     with contextlib.ExitStack() as stack:
         try:
-            require_ready(one.loaded, scenario, root)
-            mark_broken(root / scenario, one.matrix.campaign_id)
+            require_ready(one.loaded, scenario.name, root)
+            mark_broken(root / scenario.name, one.matrix.campaign_id)
             supervisor = stack.enter_context(Supervisor(root / ".supervisor"))
             opened = stack.enter_context(
                 open_campaign(one.loaded, one.matrix, one.places, supervisor, runs_root=root)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from r8.lab.site.file import LoadedSite
     from r8.lab.site.matrix import Matrix
     from r8.lab.site.plan import Place
+    from r8.scenarios.scenario import Scenario
 
 # Blocks use the seeds after their campaign's own; rounds must never meet.
 ROUND_STRIDE = 1000
@@ -40,16 +41,19 @@ class Unfit:
     reason: str
 
 
-def planned(config: pytest.Config, loaded: LoadedSite, scenario: str) -> list[Round] | Unfit:
+def planned(config: pytest.Config, loaded: LoadedSite, declared: Scenario) -> list[Round] | Unfit:
     """The campaigns of a scenario: one, or as many as rounds were asked for.
 
     Raises:
-        SiteError: a level the site cannot run, or a resumed campaign of another site file.
+        SiteError: an arm or a level the scenario cannot run, or a resumed campaign of another site
+            file.
 
     """
+    scenario = declared.name
     arms = _arms(config, loaded, scenario)
     if isinstance(arms, Unfit):
         return arms
+    declared.require(loaded, arms)
     if config.getoption("--resume"):
         found = list(_resumed(config, loaded, scenario))
         _require_alike(found)
@@ -101,7 +105,7 @@ def _blocks(config: pytest.Config) -> int | None:
 
 
 def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterator[Round]:
-    """Campaigns that were interrupted, each once, with the plan they began with and no other."""
+    """Campaigns that were interrupted, each once, with the plan they were started with."""
     folder, seen = config.getoption("--runs-root") / scenario, set[str]()
     for wanted in filter(None, (config.getoption("--resume") or "").split(",")):
         if not has_matrix(folder, wanted):
@@ -113,9 +117,9 @@ def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterat
         seen.add(matrix.campaign_id)
         if matrix.site_sha256 != loaded.sha256:
             raise SiteError(
-                f"campaign {matrix.campaign_id} began with another site file",
-                where=f"{loaded.path}, begun with {matrix.site}",
-                next_step="give the file it began with: a matrix on two sites is none",
+                f"campaign {matrix.campaign_id} was started with another site file",
+                where=f"{loaded.path}, started with {matrix.site}",
+                next_step="resume it with that file, or start a new campaign",
             )
         _require_same_plan(config, loaded, scenario, matrix)
         cells = places(loaded.site, scenario, matrix.arms, matrix.blocks, matrix.seed)
@@ -123,7 +127,7 @@ def _resumed(config: pytest.Config, loaded: LoadedSite, scenario: str) -> Iterat
 
 
 def _require_elsewhere(runs_root: Path, wanted: str) -> None:
-    """Refuse an id that each scenario would take for another's campaign, and pass over.
+    """Refuse an id that no scenario has: each would take it for a campaign of another one.
 
     Raises:
         SiteError: no scenario has a campaign of that id.
@@ -140,7 +144,7 @@ def _require_elsewhere(runs_root: Path, wanted: str) -> None:
 def _require_same_plan(
     config: pytest.Config, loaded: LoadedSite, scenario: str, matrix: Matrix
 ) -> None:
-    """What is resumed keeps the plan it began with: another one beside it would be passed over.
+    """Refuse to resume a campaign with another plan than it was started with.
 
     Raises:
         SiteError: `--arms`, `--blocks` or `--smoke` ask for another.
@@ -150,15 +154,15 @@ def _require_same_plan(
     asked = _blocks(config) or matrix.blocks
     if arms != matrix.arms or asked != matrix.blocks:
         raise SiteError(
-            f"campaign {matrix.campaign_id} began with arms {','.join(matrix.arms)} "
+            f"campaign {matrix.campaign_id} was started with arms {','.join(matrix.arms)} "
             f"and {matrix.blocks} blocks",
             where="--resume with another --arms, --blocks or --smoke",
-            next_step="leave them out to go on with it, or begin a new one without --resume",
+            next_step="leave them out to continue it, or start a new one without --resume",
         )
 
 
 def _require_alike(found: list[Round]) -> None:
-    """Several are resumed as rounds: one test a cell, which each of them must have.
+    """Refuse campaigns with different cells: several are resumed as rounds, with one test a cell.
 
     Raises:
         SiteError: naming two that differ.
@@ -168,8 +172,8 @@ def _require_alike(found: list[Round]) -> None:
         names = [[place.name for place in each.places] for each in (found[0], one)]
         if sorted(names[0]) != sorted(names[1]):
             raise SiteError(
-                f"campaigns {found[0].matrix.campaign_id} and {one.matrix.campaign_id} have other "
-                "cells: they are no rounds of each other",
+                f"campaigns {found[0].matrix.campaign_id} and {one.matrix.campaign_id} have "
+                "different cells, so they cannot be rounds of one session",
                 where="--resume with several campaigns",
                 next_step="resume one after the other",
             )

@@ -14,25 +14,24 @@ from typing import TYPE_CHECKING
 import pytest
 from tabulate import tabulate
 
-from r8.errors import R8Error
+from r8.errors import R8Error, SiteError
 from r8.lab.component.runs import Work, device_reading, run_component
 from r8.lab.instruments.readers import CEILING
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.load import load_site
-from r8.lab.site.plan import steps
+from r8.lab.site.plan import steps, williams_rows
 from r8.lab.testbed import prepare
+from r8.scenarios.test_r1_parallel_read import SCENARIO as BENCHED
 from r8.units import BYTES_PER_MIB, NS_PER_S, mb_per_s, s_from_ns
 from r8.verdict.intervals import Interval, log_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from r8.lab.site.arms import Arm
     from r8.lab.site.file import LoadedSite
     from r8.lab.testbed import Testbed
 
-SCENARIO = "r1-parallel-read"
-ARMS = ("unpatched", "patched", "upstream-4", "upstream-32")
-ROUNDS = 4  # whole Williams rows of four arms
 # At 200 MB/s this is seven seconds of reading; the tail of one latency is far below a percent.
 CHUNK_BYTES = 32 * BYTES_PER_MIB
 CHUNKS = 42
@@ -48,17 +47,31 @@ SINGLE_CHUNKS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A prepared ground and how many rounds to run on it."""
+    """A prepared testbed, the arms to read with, and how many rounds to run."""
 
-    loaded: LoadedSite
     testbed: Testbed
+    arms: dict[str, Arm]
     rounds: int
     seed: int
+
+    @property
+    def patched(self) -> str:
+        """The arm that carries our patch."""
+        return next(name for name, arm in self.arms.items() if arm.is_patched)
+
+    @property
+    def rivals(self) -> list[str]:
+        """Arms of other readers that read in parallel."""
+        return [
+            name
+            for name, arm in self.arms.items()
+            if arm.reads == "parallel" and not arm.is_patched
+        ]
 
 
 @pytest.fixture(scope="module")
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    """The ground of the site, taken down afterwards."""
+    """The testbed of the site with every arm of the scenario, taken down afterwards."""
     config = request.config
     with contextlib.ExitStack() as stack:
         try:
@@ -66,27 +79,48 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             supervisor = stack.enter_context(
                 Supervisor(config.getoption("--runs-root") / ".supervisor")
             )
-            testbed = stack.enter_context(prepare(loaded, SCENARIO, supervisor, print))
-            testbed.calibration(loaded.site.arms["patched"].device, 0)
+            arms = _arms(loaded)
+            testbed = stack.enter_context(prepare(loaded, BENCHED.name, supervisor, print))
+            for device in dict.fromkeys(arm.device for arm in arms.values()):
+                testbed.calibration(device, 0)
         except R8Error as error:
             stack.close()
             pytest.exit(f"{type(error).__name__}: {error}", returncode=error.exit_code)
-        rounds = config.getoption("--blocks") or ROUNDS
+        rounds = config.getoption("--blocks") or len(williams_rows(tuple(arms)))
         seed = config.getoption("--order-seed")
-        yield Bench(loaded=loaded, testbed=testbed, rounds=rounds, seed=seed)
+        yield Bench(testbed=testbed, arms=arms, rounds=rounds, seed=seed)
+
+
+def _arms(loaded: LoadedSite) -> dict[str, Arm]:
+    """The arms of the scenario.
+
+    Raises:
+        SiteError: the site does not plan it, or none of its arms is patched.
+
+    """
+    plan = loaded.site.scenarios.get(BENCHED.name)
+    arms = {name: loaded.site.arms[name] for name in plan.every_arm} if plan else {}
+    if not any(arm.is_patched for arm in arms.values()):
+        raise SiteError(
+            f"no patched arm of {BENCHED.name}",
+            where=str(loaded.path),
+            next_step=f"plan one in [scenarios.{BENCHED.name}]",
+        )
+    return arms
 
 
 def _rates(bench: Bench, work: Work) -> dict[str, list[float]]:
     """Bytes/s of the device and of every arm, one value a round."""
-    rates: dict[str, list[float]] = {"device": [], **{arm: [] for arm in ARMS}}
+    rates: dict[str, list[float]] = {"device": [], **{arm: [] for arm in bench.arms}}
     device = next(iter(bench.testbed.drops))
-    for step in steps(ARMS, bench.rounds, bench.seed):
+    for step in steps(tuple(bench.arms), bench.rounds, bench.seed):
         if step.order == 0:
             reading = device_reading(work, list(bench.testbed.drops[device]), CEILING)
             rates["device"].append(reading.bytes_per_s)
-        chunks = SERIAL_CHUNKS if step.arm == "unpatched" else work.chunks
+        arm = bench.arms[step.arm]
+        chunks = SERIAL_CHUNKS if arm.reads == "serial" else work.chunks
         less = replace(work, chunks=chunks, batch_chunks=chunks)
-        result = run_component(bench.testbed, step.arm, bench.loaded.site.arms[step.arm], less)
+        result = run_component(bench.testbed, step.arm, arm, less)
         rate = result["read_bytes"] * NS_PER_S / result["elapsed_ns"]
         print(f"round {step.block} {step.arm}: {mb_per_s(rate):.1f} MB/s")
         rates[step.arm].append(rate)
@@ -115,19 +149,21 @@ def _show(title: str, rates: dict[str, list[float]]) -> None:
 
 
 def test_the_patch_reads_a_shaped_device_at_its_ceiling(bench: Bench) -> None:
-    """At least 0.95 of fio's best in the same round, and not inferior to upstream's 32 threads."""
+    """At least 0.95 of fio's best in the same round, and not inferior to other parallel readers."""
     root = next(iter(bench.testbed.kv_roots.values()))
     work = Work(directory=root, chunk_bytes=CHUNK_BYTES, chunks=CHUNKS, batch_chunks=CHUNKS)
     rates = _rates(bench, work)
     _show(f"shaped device ({bench.testbed.note}), basis modelled", rates)
-    share = _ratio(rates["patched"], rates["device"])
-    against = _ratio(rates["patched"], rates["upstream-32"])
-    print(f"patched of the device: {_shown(share)}; patched of upstream-32: {_shown(against)}")
+    share = _ratio(rates[bench.patched], rates["device"])
+    print(f"{bench.patched} of the device: {_shown(share)}")
     assert share is not None, "one round cannot be judged: --blocks 2 or more"
-    assert against is not None
     assert share.estimate >= CEILING_SHARE
-    # Each end carries 5 %: `low` is the one-sided 95 % bound.
-    assert against.low >= NOT_INFERIOR
+    for rival in bench.rivals:
+        against = _ratio(rates[bench.patched], rates[rival])
+        print(f"{bench.patched} of {rival}: {_shown(against)}")
+        assert against is not None
+        # Each end carries 5 %: `low` is the one-sided 95 % bound.
+        assert against.low >= NOT_INFERIOR
 
 
 def test_one_chunk_alone_is_read_in_parallel(bench: Bench) -> None:
@@ -143,7 +179,7 @@ def test_one_chunk_alone_is_read_in_parallel(bench: Bench) -> None:
         pytest.skip("the device is not shaped here: there is no latency to bound it by")
     latency_s = s_from_ns(control.shape().read_latency_ns)
     bound_s = latency_s + SINGLE_CHUNK_BYTES / ceiling
-    result = run_component(bench.testbed, "patched", bench.loaded.site.arms["patched"], work)
+    result = run_component(bench.testbed, bench.patched, bench.arms[bench.patched], work)
     times_s = sorted(
         (one["end_mono_ns"] - one["begin_mono_ns"]) / NS_PER_S for one in result["batches"]
     )
@@ -169,7 +205,7 @@ def test_the_patch_is_not_slower_on_the_machines_own_disk(
     finally:
         directory.rmdir()
     _show("own disk, unshaped, basis measured", rates)
-    for arm in ARMS:
-        ratio = _ratio(rates["patched"], rates[arm])
-        print(f"patched over {arm}: {_shown(ratio)}")
-        assert ratio is None or ratio.high >= 1.0, f"patched is slower than {arm}: {ratio}"
+    for arm in bench.arms:
+        ratio = _ratio(rates[bench.patched], rates[arm])
+        print(f"{bench.patched} over {arm}: {_shown(ratio)}")
+        assert ratio is None or ratio.high >= 1.0, f"{bench.patched} is slower than {arm}: {ratio}"

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from r8.lab.campaign.cross_check import Burst
 
-SCENARIO = "r2-cold-recovery"
-# Prompts are computed: any number of bursts costs the same, and no cache decides.
-ARM = "recompute"
 # Stamps of two sound clients differ by milliseconds of a TTFT of seconds; the rest is the server's.
 TOLERANCE = 0.03
 
@@ -63,7 +60,7 @@ def test_both_clients_time_the_same_server_alike(request: pytest.FixtureRequest)
     out = root / "cross-check" / time.strftime("cc-%Y%m%dT%H%M%SZ", time.gmtime())
     with (
         Supervisor(root / ".supervisor") as supervisor,
-        serving(loaded, SCENARIO, option("--arms") or ARM, level, supervisor, out, print) as bench,
+        serving(loaded, option("--arms"), level, supervisor, out, print) as bench,
     ):
         found = list(bursts(bench, rounds))
     ratio, table = compared(found)

@@ -8,27 +8,14 @@ and judged by the code an auditor runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from r8.roles import Role
+from r8.scenarios.cells import test_cell, test_verdicts
+from r8.scenarios.scenario import Scenario
 
-from r8.scenarios.cells import certify, judge_all
+__all__ = ["SCENARIO", "test_cell", "test_verdicts"]
 
-if TYPE_CHECKING:
-    from pytest_benchmark.fixture import BenchmarkFixture
-
-    from r8.lab.campaign.campaign import Campaign
-    from r8.lab.site.plan import Place
-    from r8.scenarios.conftest import Session
-
-SCENARIO = "r1-parallel-read"
-
-
-def test_cell(
-    place: Place, campaign: Campaign, session: Session, benchmark: BenchmarkFixture
-) -> None:
-    """Measure one cell, read it back, and let it earn its certificate."""
-    certify(place, campaign, session, benchmark)
-
-
-def test_verdicts(session: Session) -> None:
-    """Judge every claim on what lies on disk now."""
-    judge_all(session, SCENARIO)
+SCENARIO = Scenario(
+    name="r1-parallel-read",
+    table="scenarios",
+    roles=(Role.ARRAY, Role.LOCAL),
+)

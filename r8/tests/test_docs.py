@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import re
@@ -26,17 +25,15 @@ RUNS = "data/runs/r1-parallel-read"
 
 
 def _sessions() -> set[str]:
-    """Names of the nox sessions, read from the noxfile's own text."""
-    found = set()
-    for node in ast.parse((ROOT / "noxfile.py").read_text()).body:
-        if isinstance(node, ast.FunctionDef) and node.decorator_list:
-            (decorator,) = node.decorator_list
-            named = {
-                word.arg: ast.literal_eval(word.value)
-                for word in getattr(decorator, "keywords", [])
-            }
-            found.add(str(named.get("name", node.name)))
-    return found
+    """Names of the nox sessions, as nox lists them."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "nox", "--list"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(re.findall(r"^[*-] (\S+)", listed.stdout, re.MULTILINE))
 
 
 def _help(*words: str) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from r8.lab.campaign.kind import Cell, CellKind
     from r8.lab.machine.supervisor import Supervisor
+    from r8.lab.site.arms import Arm, TransferArm
     from r8.lab.site.file import LoadedSite, Site
     from r8.lab.site.matrix import Matrix
     from r8.lab.site.plan import Place
@@ -47,6 +48,10 @@ class Campaign:
     def places(self) -> tuple[Place, ...]:
         """Every cell, in the order it is run."""
         return self.kind.places
+
+    def arm(self, place: Place) -> Arm | TransferArm:
+        """The arm of a cell, as the site file has it."""
+        return self.kind.loaded.site.arms_of(self.kind.matrix.scenario)[place.arm]
 
     def run(self, place: Place) -> Path:
         """Run one cell; returns its finished directory. A finished cell is never run again.

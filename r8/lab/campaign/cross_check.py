@@ -19,6 +19,7 @@ from r8.lab.instruments.probes import instrument
 from r8.lab.machine import commands
 from r8.lab.machine.hosts import engine_is_remote
 from r8.lab.testbed import prepare
+from r8.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -149,24 +150,41 @@ def _token_ids(plan: Plan, session: int) -> list[int]:
     return [draw.randrange(low, high) for _ in range(plan.prompt_tokens)]
 
 
+def _served(loaded: LoadedSite, wanted: str | None) -> tuple[str, str]:
+    """A scenario and its arm of that name; without a name, one that recomputes.
+
+    Recomputed prompts cost the same in any number of bursts, and no cache decides.
+    """
+    for scenario, plan in loaded.site.scenarios.items():
+        for name in plan.every_arm:
+            if name == wanted or (not wanted and loaded.site.arms[name].role is Role.RECOMPUTE):
+                return scenario, name
+    raise SiteError(
+        f"no scenario runs {f'an arm {wanted}' if wanted else 'an arm with the role recompute'}",
+        where=str(loaded.path),
+        next_step="name another with --arms, or add one to a table of [scenarios]",
+    )
+
+
 @contextlib.contextmanager
 def serving(
     loaded: LoadedSite,
-    scenario: str,
-    arm_name: str,
+    wanted: str | None,
     level: int,
     supervisor: Supervisor,
     out: Path,
     say: Callable[[str], None],
 ) -> Iterator[Bench]:
-    """One engine of a scenario's arm, ready to be asked; it is ended afterwards.
+    """One engine of an arm, ready to be asked; it is ended afterwards.
 
     Raises:
-        SiteError: the engine runs on another host: its client would have to run there as well.
+        SiteError: no scenario runs that arm, or the engine runs on another host: its client would
+            have to run there as well.
 
     """
-    site, plan = loaded.site, loaded.site.scenarios[scenario]
-    arm = site.arms[arm_name]
+    site = loaded.site
+    scenario, name = _served(loaded, wanted)
+    plan, arm = site.scenarios[scenario], site.arms[name]
     out.mkdir(parents=True)
     instance = site.instance(plan.instances[0])
     if engine_is_remote(site, instance.host):

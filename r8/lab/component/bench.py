@@ -1,10 +1,10 @@
 """Component bench: how fast LMCache's LocalDiskBackend reads chunk files, without any engine.
 
-    PYTHONPATH=<lmcache tree> <engine python> r8/lab/component/bench.py --dir D --arm patched ...
+    PYTHONPATH=<lmcache tree> <engine python> r8/lab/component/bench.py --dir D --state patched ...
 
 Chunks of distinct random bytes are stored through the backend, made durable, dropped from the page
 cache, and read back in batches. Prints one JSON object; every buffer's SHA-256 is compared with
-what was written. The LMCache tree must already be in the state the arm names (`r8 patch`).
+what was written. LMCache must already be in the state that is named (`r8 patch`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,9 @@ if not __package__:
 from r8.errors import PatchError, R8Error, UsageError
 from r8.units import NS_PER_S, mb_per_s
 
-UPSTREAM_THREADS = {"upstream-4": 4, "upstream-32": 32}
-ARMS = ("patched", "unpatched", *UPSTREAM_THREADS)
-
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one arm; exit 0, or 4 for a tree or a command line that does not fit."""
+    """Read once; exit 0, or 4 for an LMCache or a command line that does not fit."""
     options = _options(arguments)
     os.environ.setdefault("LMCACHE_TRACK_USAGE", "false")
     # INFO lines go to standard error; the read counter of every batch is among them.
@@ -47,7 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--dir", type=Path, required=True, help="directory on the device")
-    parser.add_argument("--arm", choices=ARMS, required=True)
+    parser.add_argument("--state", choices=("patched", "unpatched"), required=True)
+    parser.add_argument("--disk-io-threads", type=int, help="LMCache's own pool, from 0.5.1 on")
     parser.add_argument("--chunk-bytes", type=int, default=8 << 20)
     parser.add_argument("--chunks", type=int, default=40)
     parser.add_argument("--batch-chunks", type=int, help="chunks per read call (default: all)")
@@ -78,7 +76,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         pool_chunks=batch_chunks,
         extra_config=_extra_config(options),
     ) as rig:
-        _check_tree(options.arm, rig.disk)
+        _check_state(options, rig.disk)
         try:
             return _measure_in(rig, options, batch_chunks)
         finally:
@@ -88,8 +86,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def _extra_config(options: argparse.Namespace) -> dict[str, Any]:
     extra: dict[str, Any] = {"use_odirect": options.odirect}
-    if options.arm in UPSTREAM_THREADS:
-        extra["disk_io_threads"] = UPSTREAM_THREADS[options.arm]
+    if options.disk_io_threads is not None:
+        extra["disk_io_threads"] = options.disk_io_threads
     if options.threads is not None:
         extra["r8_read_threads"] = options.threads
     if options.segment_bytes is not None:
@@ -97,19 +95,19 @@ def _extra_config(options: argparse.Namespace) -> dict[str, Any]:
     return extra
 
 
-def _check_tree(arm: str, disk: Any) -> None:
-    patched = hasattr(disk, "r8_reader")
-    if patched != (arm == "patched"):
+def _check_state(options: argparse.Namespace, disk: Any) -> None:
+    state = "patched" if hasattr(disk, "r8_reader") else "unpatched"
+    if state != options.state:
         raise PatchError(
-            f"this LMCache is {'patched' if patched else 'not patched'}, the arm is {arm}",
+            f"this LMCache is {state}, --state says {options.state}",
             where=str(sys.modules[type(disk).__module__].__file__),
-            next_step="run `r8 patch apply` or `r8 patch revert` on that tree first",
+            next_step="run `r8 patch apply` or `r8 patch revert` on it first",
         )
-    if arm in UPSTREAM_THREADS and not hasattr(disk, "_read_thread_pool"):
+    if options.disk_io_threads is not None and not hasattr(disk, "_read_thread_pool"):
         raise PatchError(
-            f"this LMCache has no read pool of its own, the arm is {arm}",
+            "this LMCache has no read pool of its own for --disk-io-threads",
             where=str(sys.modules[type(disk).__module__].__file__),
-            next_step="put a tree of LMCache 0.5.6 in PYTHONPATH",
+            next_step="put LMCache 0.5.6 in PYTHONPATH",
         )
 
 
@@ -181,7 +179,7 @@ def _summary(
     elapsed = sum(batch["end_mono_ns"] - batch["begin_mono_ns"] for batch in batches)
     settings = {
         name: getattr(options, name)
-        for name in ("arm", "path", "chunk_bytes", "chunks", "odirect", "warm", "rounds", "seed")
+        for name in ("state", "path", "chunk_bytes", "chunks", "odirect", "warm", "rounds", "seed")
     }
     return {
         **settings,
@@ -207,7 +205,7 @@ def _lmcache_version() -> str:
 def _text(result: dict[str, Any]) -> str:
     rate = mb_per_s(result["read_bytes"] * NS_PER_S / result["elapsed_ns"])
     return (
-        f"{result['arm']} ({result['lmcache_version']}, {result['path']}): {rate:.1f} MB/s,"
+        f"{result['state']} ({result['lmcache_version']}, {result['path']}): {rate:.1f} MB/s,"
         f" {result['misses']} misses, {result['wrong_chunks']} wrong chunks"
     )
 

@@ -1,4 +1,4 @@
-"""The component bench on a prepared ground, arm by arm, beside what the device itself gives."""
+"""The component bench on a prepared testbed, arm by arm, beside what the device itself gives."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def run_component(testbed: Testbed, name: str, arm: Arm, work: Work) -> dict[str
     (patching.apply if arm.is_patched else patching.revert)(target)
     directory = work.directory / f"component-{name}"
     argv = ["env", *(f"{key}={value}" for key, value in env.items()), *testbed.python()]
-    argv += [str(SCRIPT), "--json", "--dir", str(directory), "--arm", name]
+    state = "patched" if arm.is_patched else "unpatched"
+    argv += [str(SCRIPT), "--json", "--dir", str(directory), "--state", state]
+    threads = arm.treatment.extra_config.get("disk_io_threads")
+    argv += [] if threads is None else ["--disk-io-threads", str(threads)]
     argv += ["--chunk-bytes", str(work.chunk_bytes), "--chunks", str(work.chunks)]
     argv += ["--batch-chunks", str(work.batch_chunks)]
     argv += ["--odirect"] if work.odirect else []

@@ -97,7 +97,8 @@ def test_a_session_that_measured_nothing_does_not_end_as_one_whose_claims_deviat
 ) -> None:
     """The gate goes on after the second, and judges the newest runs it finds."""
     case = tmp_path / "test_case.py"
-    words = f"SCENARIO = 'r1-parallel-read'\ndef test_it(session):\n    {measured}\n    assert 0\n"
+    words = "from r8.scenarios.test_r1_parallel_read import SCENARIO\n"
+    words += f"def test_it(session):\n    {measured}\n    assert 0\n"
     case.write_text(words)
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ended = subprocess.run(

@@ -27,11 +27,12 @@ from r8.lab.site.matrix import cell_states, mark_broken, write_matrix
 from r8.lab.transfer import jobs, loading
 from r8.lab.transfer.stage import Files, Job, Stage, Transfer, act
 from r8.scenarios.planning import Round, planned
+from r8.scenarios.test_r1_model_load import SCENARIO as DECLARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SCENARIO = "r1-model-load"
+SCENARIO = DECLARED.name
 CHECKOUT = Path(__file__).resolve().parents[4]
 HELD_FILE = "held"  # appears when the second cell is in its middle
 PATIENCE_S = 120.0
@@ -145,7 +146,7 @@ def _resume(home: Path, wanted: str = "last", **more: Any) -> list[Round]:
     options: dict[str, Any] = {"--resume": wanted, "--arms": None, "--runs-root": home / "runs"}
     options |= {f"--{name}": value for name, value in more.items()}
     config = cast("pytest.Config", SimpleNamespace(getoption=options.get))
-    found = planned(config, load_site(home / "site.toml"), SCENARIO)
+    found = planned(config, load_site(home / "site.toml"), DECLARED)
     assert isinstance(found, list), found
     return found
 
@@ -194,7 +195,7 @@ def test_a_campaign_is_not_resumed_on_another_site(tmp_path: Path) -> None:
         pass
     site = tmp_path / "site.toml"
     site.write_text(site.read_text().replace("worker_bytes = 5", "worker_bytes = 6"))
-    with pytest.raises(SiteError, match="began with another site file"):
+    with pytest.raises(SiteError, match="was started with another site file"):
         _resume(tmp_path)
 
 
@@ -208,7 +209,7 @@ def test_a_campaign_is_not_resumed_with_another_plan(tmp_path: Path, other: dict
     ):
         pass
     assert _resume(tmp_path, arms="one", blocks=1)
-    with pytest.raises(SiteError, match="began with arms one and 1 blocks"):
+    with pytest.raises(SiteError, match="was started with arms one and 1 blocks"):
         _resume(tmp_path, **other)
 
 
@@ -220,7 +221,7 @@ def test_campaigns_with_other_cells_are_not_resumed_as_rounds(tmp_path: Path) ->
         plan, _ = plan_campaign(loaded, SCENARIO, arms, blocks=1, seed=8, campaign_id=name)
         write_matrix(folder, plan)
     assert len(_resume(tmp_path, "a,c")) == 2
-    with pytest.raises(SiteError, match="a and b have other cells"):
+    with pytest.raises(SiteError, match="a and b have different cells"):
         _resume(tmp_path, "a,b")
 
 
@@ -233,7 +234,7 @@ def test_a_whole_campaign_is_not_resumed_as_a_smoke_run_whose_verdict_need_not_h
         plan, _ = plan_campaign(loaded, SCENARIO, ("one",), blocks=blocks, seed=8, campaign_id=name)
         write_matrix(tmp_path / "runs" / SCENARIO, plan)
     assert _resume(tmp_path, "of-1", smoke=True)
-    with pytest.raises(SiteError, match="began with arms one and 2 blocks"):
+    with pytest.raises(SiteError, match="was started with arms one and 2 blocks"):
         _resume(tmp_path, "of-2", smoke=True)
 
 
