@@ -269,7 +269,7 @@ def test_arms_of_one_engine_lifetime_that_need_different_engines_are_refused(
 
 def test_a_scenario_with_a_kv_engine_needs_a_command_to_start_it(tmp_path: Path) -> None:
     text = (SITES / f"{CLUSTER}.toml").read_text()
-    begin, end = text.index("command = ["), text.index("# Every arm")
+    begin, end = text.index("command = ["), text.index("# Added to the command")
     path = tmp_path / "site.toml"
     path.write_text(text[:begin] + text[end:])
     (line,) = _lines(path)
