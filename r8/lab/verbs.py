@@ -15,7 +15,7 @@ from r8.lab.instruments.probes import CHECKOUT
 from r8.lab.machine import supervisor
 from r8.lab.preflight.preflight import preflight, scenario_of
 from r8.lab.site.load import load_site
-from r8.lab.site.matrix import LIFE_SUFFIX
+from r8.lab.site.matrix import LIFETIME_SUFFIX
 
 if TYPE_CHECKING:
     import argparse
@@ -116,7 +116,7 @@ def _place(path: Path) -> dict[str, str]:
     elif (path / "MANIFEST.sha256").is_file():
         state = STATES[_complete(path)]
         then = f"r8 certificate {path}"
-    elif path.suffix == LIFE_SUFFIX:
+    elif path.suffix == LIFETIME_SUFFIX:
         state, then = "engines of a campaign, or what is left of them", "--resume removes it"
     else:
         state, then = "not a run directory", "-"

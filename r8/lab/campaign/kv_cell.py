@@ -20,7 +20,7 @@ from r8.lab.campaign.patch_state import PatchStates
 from r8.lab.campaign.phases import Stage
 from r8.lab.instruments import probes
 from r8.lab.instruments.clients import calibrate_client
-from r8.lab.site.matrix import LIFE_SUFFIX
+from r8.lab.site.matrix import LIFETIME_SUFFIX
 from r8.lab.site.plan import control_place
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class KvCells(CellKind):
             testbed=self.testbed,
             plan=self.plan.on(arm),
             arm=arm,
-            home=self.folder / f"{run_id}{LIFE_SUFFIX}",
+            home=self.folder / f"{run_id}{LIFETIME_SUFFIX}",
             kv_dir=str(self.testbed.kv_roots[arm.device] / f"r8-{run_id}"),
             key=key,
             patch=patch,

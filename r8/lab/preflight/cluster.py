@@ -16,6 +16,7 @@ from r8.lab.preflight.requirement import Requirement
 from r8.lab.site.arms import TransferPlan
 from r8.lab.site.file import fill
 from r8.lab.site.machines import DROP_CACHES
+from r8.roles import Role
 from r8.units import s_from_ns
 
 if TYPE_CHECKING:
@@ -39,9 +40,12 @@ IDLE_BYTES = IDLE_BYTES_AS_MIB << 20
 
 
 def device_checks(
-    site: Site, device: Device, pool: int, plan: Plan | TransferPlan
+    site: Site, device: Device, pool: int, plan: Plan | TransferPlan, *, counted: bool = True
 ) -> Iterator[Requirement]:
-    """The directory of a device that must take `pool` bytes, and what it lies on."""
+    """The directory of a device that must take `pool` bytes, and what it lies on.
+
+    `counted`: whether the roles of its arms need a block device that counts their bytes.
+    """
     host, name = site.host(device.host), f"device {device.name}"
     look = 'test -d "$1" && { test -w "$1" && echo writable || echo "not writable"; }'
     done = commands.run(through(host.exec_prefix, ["sh", "-c", look, "r8", device.kv_dir]))
@@ -58,7 +62,7 @@ def device_checks(
     step = "" if free >= pool else f"free {pool - free} bytes on {device.kv_dir}"
     yield Requirement(name=f"pool on {device.name}", saw=saw, next_step=step)
     yield from _fio(site, plan, device, free)
-    yield _lies_on(host, device, plan)
+    yield _lies_on(host, device, counted=counted)
     yield _drop(host)
 
 
@@ -94,7 +98,7 @@ def _fio(site: Site, plan: Plan | TransferPlan, device: Device, free: int) -> It
     yield Requirement(name=f"fio on {device.name}", saw=saw, next_step=step)
 
 
-def _lies_on(host: Host, device: Device, plan: Plan | TransferPlan) -> Requirement:
+def _lies_on(host: Host, device: Device, *, counted: bool) -> Requirement:
     """Down to the members, as the certificate will ask for them."""
     name = f"topology of {device.name}"
     try:
@@ -105,7 +109,7 @@ def _lies_on(host: Host, device: Device, plan: Plan | TransferPlan) -> Requireme
         return Requirement(name=name, saw=error.what, next_step=error.next_step)
     block = str(found.get("device") or "")
     if not block and device.block_device is None:
-        return _no_block_device(name, found, plan)
+        return _no_block_device(name, found, counted=counted)
     saw = f"{block or 'no block device'} ({found.get('kind')}) at {found.get('mount')}"
     members = found.get("members") or []
     saw += f", members {', '.join(map(str, members))}" if members else ""
@@ -114,14 +118,17 @@ def _lies_on(host: Host, device: Device, plan: Plan | TransferPlan) -> Requireme
     return Requirement(name=name, saw=saw, next_step="" if ok else step)
 
 
-def _no_block_device(name: str, found: dict[str, Any], plan: Plan | TransferPlan) -> Requirement:
-    """Nothing here counts what is read; files of a network mount are loaded all the same."""
+def _no_block_device(name: str, found: dict[str, Any], *, counted: bool) -> Requirement:
+    """Nothing here counts what is read; some roles accept a network mount all the same."""
     saw = f"no block device: {found.get('fstype')} from {found.get('source')} at "
     saw += f"{found.get('mount')}"
-    if isinstance(plan, TransferPlan) and found.get("fstype") in NETWORK:
+    if not counted and found.get("fstype") in NETWORK:
         warning = "C1, C2, C4, C8, C9 and N1 will be unknown for it: its claims stay INVALID"
         return Requirement(name=name, saw=saw, warning=warning)
-    step = "mount a block device there, or correct kv_dir: no counter would see the bytes"
+    step = (
+        "mount a block device there, or correct kv_dir: no counter would see the bytes; a network "
+    )
+    step += f"mount is accepted for the role {Role.BASELINE}"
     return Requirement(name=name, saw=saw, next_step=step)
 
 

@@ -20,7 +20,7 @@ from r8.lab.patching.series import read_series
 from r8.lab.preflight.cluster import engine_checks
 from r8.lab.preflight.requirement import Requirement
 from r8.lab.preflight.scenario import Scenario
-from r8.lab.site.matrix import LIFE_SUFFIX
+from r8.lab.site.matrix import LIFETIME_SUFFIX
 from r8.lab.site.plan import control_place, lifetime_sessions, lifetimes_of
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class KvScenario(Scenario):
             testbed=testbed,
             plan=self.plan.on(arm),
             arm=arm,
-            home=folder / f"{run_id}{LIFE_SUFFIX}",
+            home=folder / f"{run_id}{LIFETIME_SUFFIX}",
             kv_dir=str(testbed.kv_roots[arm.device] / f"r8-{run_id}"),
         )
         last = control_place(block, self.site.arms, self.plan)

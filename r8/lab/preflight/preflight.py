@@ -15,6 +15,7 @@ from r8.lab.preflight.requirement import Requirement
 from r8.lab.preflight.transfer import TransferScenario
 from r8.lab.rehearsal.device import available_memory_bytes
 from r8.lab.rehearsal.fallback import capabilities
+from r8.roles import CONTRACTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +121,10 @@ def _cluster(scenario: Scenario) -> Iterator[Requirement]:
     yield from scenario.of_software()
     for name, size in scenario.pools().items():
         pool = round(size * FILE_SYSTEM_FACTOR)
-        yield from device_checks(site, site.device(name), pool, scenario.plan)
+        arms = site.arms_of(scenario.name)
+        roles = {arms[arm].role for arm in scenario.plan.every_arm if arms[arm].device == name}
+        counted = any(CONTRACTS[role].counted for role in roles)
+        yield from device_checks(site, site.device(name), pool, scenario.plan, counted=counted)
 
 
 def _rehearsal(scenario: Scenario) -> Iterator[Requirement]:

@@ -1,7 +1,7 @@
 """What a campaign set out to run, kept beside its runs, and how far it has come.
 
 `<campaign_id>.campaign.json` is written when a campaign opens and never changed. How far it has
-come is read from the run directories themselves: there is no second account that could disagree.
+come is read from the run directories themselves: so nothing else can disagree with them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 SUFFIX = ".campaign.json"
-LIFE_SUFFIX = ".life"
+LIFETIME_SUFFIX = ".lifetime"
 LAST = "last"
 
 
@@ -44,7 +44,7 @@ class Matrix:
     blocks: int
     arms: tuple[str, ...]
     places: tuple[str, ...]
-    starts: tuple[str, ...]  # the places that begin an engine life
+    starts: tuple[str, ...]  # the places that begin an engine lifetime
     start_estimate_s: float
     cell_estimate_s: float
     started_wall_ns: int
@@ -199,7 +199,7 @@ def _seconds(run: Path) -> float | None:
 def eta_s(matrix: Matrix, states: Sequence[CellState]) -> float:
     """Seconds of work left: the mean of finished cells of the same kind, else the estimates.
 
-    A cell that begins a life pays for engine start and populate, the others do not.
+    A cell that begins an engine lifetime pays for engine start and populate, the others do not.
     """
     starts = set(matrix.starts)
     guess = {True: matrix.start_estimate_s + matrix.cell_estimate_s, False: matrix.cell_estimate_s}
@@ -225,8 +225,8 @@ def mark_broken(folder: Path, campaign_id: str) -> list[Path]:
     for path in sorted(folder.glob(f"{campaign_id}-*")):
         if path.suffix == PARTIAL_SUFFIX:
             sealed.append(recover(path))
-        elif path.suffix == LIFE_SUFFIX:
-            # Every run of the life holds its logs by itself.
+        elif path.suffix == LIFETIME_SUFFIX:
+            # Every run of that lifetime has its own copy of the logs.
             shutil.rmtree(path, ignore_errors=True)
     return sealed
 

@@ -251,28 +251,24 @@ def test_probes_that_may_not_look_at_the_engines_user_are_warned_of(
     assert bool(found.warning) is warned
 
 
-@pytest.mark.parametrize(
-    ("fstype", "scenario", "ready"),
-    [
-        ("nfs4", "r1-model-load", True),
-        ("tmpfs", "r1-model-load", False),
-        ("nfs4", "r1-parallel-read", False),
-    ],
-)
-def test_a_network_mount_is_a_baseline_of_loading_and_no_place_for_kv(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fstype: str, scenario: str, *, ready: bool
+@pytest.mark.parametrize("fstype", ["nfs4", "tmpfs"])
+def test_a_network_mount_is_accepted_for_the_role_baseline_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fstype: str
 ) -> None:
     """R9 loads from an NFS mount, which has no block device on this host."""
     found = {"device": None, "kind": None, "mount": "/mnt/nfs", "fstype": fstype, "source": "s:/x"}
     monkeypatch.setattr(cluster, "topology", lambda *_: found)
-    device = Device(name="nfs", host="local", kv_dir=str(tmp_path), fio=Stress(read_bytes=0))
-    site = _changed(load_site(REHEARSAL), devices=(device,)).site
-    plan = site.plan_of(scenario)
-    assert plan is not None
-    checks = {one.name: one for one in device_checks(site, device, 0, plan)}
-    one = checks["topology of nfs"]
-    assert (one.ok, bool(one.warning), bool(one.next_step)) == (ready, ready, not ready)
-    assert f"no block device: {fstype} from s:/x at /mnt/nfs" in one.saw
+    loaded = load_site(SITES / "atlas-910b-r9.toml")
+    devices = tuple(
+        msgspec.structs.replace(one, kv_dir=str(tmp_path), fio=Stress(read_bytes=0))
+        for one in loaded.site.devices
+    )
+    checks = preflight(_changed(loaded, devices=devices), "r1-model-load", tmp_path / "runs")
+    by_name = {one.name: one for one in checks}
+    for device, ready in (("nfs", fstype == "nfs4"), ("array", False)):
+        one = by_name[f"topology of {device}"]
+        assert (one.ok, bool(one.warning), bool(one.next_step)) == (ready, ready, not ready)
+        assert f"no block device: {fstype} from s:/x at /mnt/nfs" in one.saw
 
 
 def test_this_shells_temporary_directory_is_none_of_a_container(

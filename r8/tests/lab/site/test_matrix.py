@@ -85,7 +85,7 @@ def test_a_run_that_is_being_written_is_running_and_is_not_touched(tmp_path: Pat
 
 def test_an_interrupted_run_is_kept_and_marked(tmp_path: Path) -> None:
     partial = build_partial(tmp_path, SyntheticRun(campaign_id="r2-x", arm="array", concurrency=8))
-    (tmp_path / "r2-x-b0-array-c8.life").mkdir()
+    (tmp_path / "r2-x-b0-array-c8.lifetime").mkdir()
     (sealed,) = mark_broken(partial.parent, "r2-x")
     assert not json.loads((sealed / "run.json").read_text())["complete"]
     assert sealed.is_dir()
