@@ -1,0 +1,119 @@
+"""Adding an arm and a scenario as CONTRIBUTING says, in a copy: nothing else is touched."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from r8.errors import SiteError
+from r8.lab.site.load import load_site
+from r8.lab.site.plan import places
+from r8.roles import Role
+from r8.scenarios.scenario import Scenario
+
+ROOT = Path(__file__).resolve().parents[3]
+REHEARSAL = ROOT / "data" / "sites" / "rehearsal.toml"
+
+ARM = """
+[arms.array-rdma]
+role = "array"
+device = "array"
+treatment = { patch = "patched", lmcache = "0.5.0", env = { UCX_TLS = "rc" } }
+reads = "parallel"
+"""
+SCENARIO = '''"""R4: what a smaller chunk costs."""
+
+from __future__ import annotations
+
+from r8.roles import Role
+from r8.scenarios.cells import test_cell, test_verdicts
+from r8.scenarios.scenario import Scenario
+
+__all__ = ["SCENARIO", "test_cell", "test_verdicts"]
+
+SCENARIO = Scenario(name="r4-small-chunks", table="scenarios", roles=(Role.ARRAY,))
+'''
+
+
+def _ended(*words: str, cwd: Path = ROOT) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", *words], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def _dry_run(file: Path, site: Path, *more: str) -> str:
+    """The dry run of a scenario file, wherever it lies."""
+    options = ("--dry-run", "--blocks=1", f"--site={site}", f"--runs-root={site.parent / 'runs'}")
+    plugins = ("-p", "no:cacheprovider", "-p", "r8.scenarios.conftest")
+    where = () if file.is_relative_to(ROOT) else ("--rootdir", str(file.parent))
+    return _ended(
+        "pytest",
+        "-s",
+        "-q",
+        *(plugins if where else plugins[:2]),
+        *where,
+        str(file),
+        *options,
+        *more,
+    )
+
+
+@pytest.fixture
+def with_rdma(tmp_path: Path) -> Path:
+    """The rehearsal with an arm of its own: a table, and its name in the scenario's `arms`."""
+    text = REHEARSAL.read_text().replace("\n[scenarios.", ARM + "\n[scenarios.", 1)
+    site = tmp_path / "site.toml"
+    site.write_text(text.replace('arms = ["array", ', 'arms = ["array-rdma", ', 1))
+    return site
+
+
+def test_an_arm_is_a_table_of_the_site_and_a_name_in_a_plan(with_rdma: Path) -> None:
+    site = load_site(with_rdma).site
+    plan = site.scenarios["r2-cold-recovery"]
+    cells = places(site, "r2-cold-recovery", plan.arms, 1, 8)
+    assert {(one.arm, one.concurrency) for one in cells if one.arm == "array-rdma"} == {
+        ("array-rdma", level) for level in (8, 16, 32)
+    }
+    shown = _dry_run(ROOT / "r8" / "scenarios" / "test_r2_cold_recovery.py", with_rdma)
+    assert "array-rdma c8, array-rdma c16, array-rdma c32 on one engine start" in shown
+    (start,) = (line for line in shown.splitlines() if "UCX_TLS=rc" in line)
+    assert "--kv-transfer-config" in start
+
+
+def test_an_arm_keeps_to_the_roles_that_its_scenario_compares(with_rdma: Path) -> None:
+    loaded = load_site(with_rdma)
+    declared = Scenario(name="r2-cold-recovery", table="scenarios", roles=(Role.LOCAL, Role.ARRAY))
+    declared.require(loaded, ("array-rdma", "local-nvme"))
+    with pytest.raises(SiteError, match="arm recompute has the role recompute, which r2-cold-reco"):
+        declared.require(loaded, ("array-rdma", "recompute"))
+    other = Scenario(name="r2-cold-recovery", table="transfers", roles=(Role.ARRAY,))
+    with pytest.raises(SiteError, match=r"plan it in \[transfers\.r2-cold-recovery\]"):
+        other.require(loaded, ("array-rdma",))
+
+
+def test_a_scenario_is_one_file_that_nox_finds_and_a_table_of_the_site(tmp_path: Path) -> None:
+    for name in ("noxfile.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    file = tmp_path / "r8" / "scenarios" / "test_r4_small_chunks.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(SCENARIO)
+    assert "- reproduce-r4 -> R4: small_chunks;" in _ended("nox", "--list", cwd=tmp_path)
+
+    text = REHEARSAL.read_text()
+    begin = text.index("[scenarios.r1-parallel-read]")
+    table = text[begin : text.index("\n\n", begin)].replace("r1-parallel-read", "r4-small-chunks")
+    shapes = text.replace('scenarios = ["r1-parallel-read", ', 'scenarios = ["r4-small-chunks", ')
+    site = tmp_path / "site.toml"
+    site.write_text(shapes.replace("\n[scenarios.", f"\n{table}\n\n[scenarios.", 1))
+    shown = _dry_run(file, site)
+    assert "# campaign r4-small-chunks-" in shown
+    assert "# cell b0-patched-c16: 16 sessions" in shown
+    # Where the site has no table for it, that is said, and nothing is run.
+    with pytest.raises(AssertionError, match="the site file has no plan for r4-small-chunks"):
+        _dry_run(file, REHEARSAL)
