@@ -252,7 +252,7 @@ class Claim:
     statistic: str = "p50"  # the estimator belongs to the claim
     min_blocks: int = 2  # fewer are no look at all
     looks: int = 1  # looks the plan allows; they share the error rate
-    reading: str = ""  # of a printed "faster": "time saved" or "speed-up"
+    interpretation: str = ""  # of a printed "faster": "time saved" or "speed-up"
     derivation: str = ""  # how the number follows from the figures, where none of them prints it
     unit_base: int | None = None  # bytes of the unit's GB, from the ledger; None: decimal, or none
 

@@ -6,6 +6,7 @@ files inside the package as `r8/queries` and `r8/published`.
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def query_text(name: str) -> str:
 def query_names() -> tuple[str, ...]:
     """The SQL files of `data/queries` in the order they build on each other, by `load.sql`."""
     return tuple(re.findall(r"^\.read data/queries/(\w+)\.sql$", query_text("load"), re.MULTILINE))
+
+
+def view_columns() -> dict[tuple[str, str], tuple[str, str]]:
+    """Unit and meaning of every column of a view, by view and column; `*` holds in any view."""
+    with data_path("queries", "columns.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {(row["view"], row["column"]): (row["unit"], row["meaning"]) for row in rows}
 
 
 def published_path(name: str) -> Path:

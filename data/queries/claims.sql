@@ -14,9 +14,7 @@ CREATE OR REPLACE VIEW figures AS SELECT * FROM read_parquet(getvariable('r8_fig
 CREATE OR REPLACE VIEW figure_runs AS
 SELECT f.figure_id, f.as_printed, f.unit, f.value AS published, m.run_id, m.campaign_id, m.arm,
        m.level, m.block, r.basis, m.metric, m.statistic,
-       m.value / CASE f.unit WHEN 's' THEN 1e9 WHEN 'ms' THEN 1e6
-                             WHEN 'GB/s' THEN coalesce(f.unit_base, 1e9)
-                             WHEN 'MB/s' THEN 1e6 ELSE 1 END AS measured,
+       m.value / f.measured_unit_size AS measured,
        measured / f.value AS measured_by_published
 FROM figures f
 JOIN metrics m ON m.scenario = f.measured_by AND m.metric = f.measured_metric

@@ -64,6 +64,7 @@ class Measure:
     denominator_arm: str | None
     claimed: float
     unit: str
+    unit_size: float = 1.0  # of the figure's unit, its GB included, in `unit`
     # What a run must share before absolute values are compared; a ratio needs none of it.
     comparability: Mapping[str, str] = field(default_factory=dict)
 
@@ -101,9 +102,9 @@ def _reading(reports: Reports, figure: Figure) -> Measure | Message:
         name = f"{figure.metric} {figure.statistic}".strip()
         return Message(id="unmeasured-metric", facts={"metric": name})
     metric, statistic, unit = view
-    quantity = Fraction(figure.value or 0) * UNITS[figure.unit].scale
+    size = UNITS[figure.unit].scale * (NS_PER_S if unit == "ns" else 1)
     if figure.unit_base is not None:
-        quantity = quantity * figure.unit_base / BYTES_PER_GB
+        size = size * figure.unit_base / BYTES_PER_GB
     untouched = CONTRACTS[arm.role].other_keys
     keys = {name: key for name, key in scenario.comparability.items() if name not in untouched}
     return Measure(
@@ -114,8 +115,9 @@ def _reading(reports: Reports, figure: Figure) -> Measure | Message:
         statistic=statistic,
         numerator_arm=arm.run,
         denominator_arm=None,
-        claimed=float(quantity * NS_PER_S) if unit == "ns" else float(quantity),
+        claimed=float(Fraction(figure.value or 0) * size),
         unit=unit,
+        unit_size=float(size),
         comparability=keys,
     )
 
@@ -164,4 +166,6 @@ def _comparison(
 
 
 def _through(figures: list[str]) -> Message:
+    if not figures:
+        return Message(id="unmeasured-numbers")
     return Message(id="unmeasured-through", facts={"figures": ", ".join(figures)})

@@ -1,58 +1,73 @@
 """Claims as data: TOML files beside the published figures, read strictly.
 
-A file holds `format = 1`, a `[common]` table whose keys every claim inherits, and `[[claim]]`
-tables whose keys are the fields of `r8.model.Claim`. An unknown or missing key, a wrong type, an
-unknown figure id, or a published claim whose number is not the figure's number is an error: a claim
-that says something else than the page would judge the wrong thing.
+A file holds `format`, a `[common]` table whose keys every claim inherits, and `[[claim]]` tables
+whose keys are fields of `r8.model.Claim`, but `arms = [numerator, denominator]`.
+
+A published table names `figures`, as sets of the ledger, and is one claim for each of them. What
+the ledger knows of a figure (number, unit, GB, scenario, level, arms, metric) need not be said and
+its number and unit cannot be, so that a claim cannot say something else than the page. A number
+that no figure prints names the `figure_ids` and the `derivation` it follows from, and is checked.
+
+In a file of R8's own claims, `levels` repeats every table that has no level of its own, and its
+`claim_id` says where the level stands: `rehearsal.{level}.prediction`. An unknown or missing key, a
+wrong type, an unknown figure is an error.
 """
 
 from __future__ import annotations
 
-import csv
-import tomllib
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from r8.claims.interpretation import FASTER, READINGS, derived_fault
-from r8.errors import UsageError
+from r8.claims.document import bad_document, read_document
+from r8.claims.formula import FormulaError
+from r8.claims.interpretation import FASTER, INTERPRETATIONS, derived_fault
+from r8.claims.ledger import FIGURES, load_ledger
+from r8.claims.measured import TOLERANCE, Measure, measure_of
+from r8.claims.reports import load_reports
 from r8.model import Claim
 from r8.resources import published_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-FORMAT = 1
+    from r8.claims.ledger import Figure, Ledger
+    from r8.claims.reports import Reports
+
+FORMAT = 2
 # Sources of claims that are R8's own; everything else cites a report.
 OWN_SOURCES = frozenset({"rehearsal", "reference"})
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "claim_id": str,
-    "source": str,
-    "kind": str,
-    "scenario": str,
-    "metric": str,
-    "numerator_arm": str,
-    "denominator_arm": str,
-    "level": str,
-    "low": (int, float),
-    "high": (int, float),
-    "unit": str,
-    "tolerance": (int, float),
-    "as_printed": str,
-    "figure_ids": list,
-    "comparability": dict,
-    "statistic": str,
-    "min_blocks": int,
-    "looks": int,
-    "reading": str,
-    "derivation": str,
+# A published number is judged after five blocks, and once more at ten: two looks share the error
+# rate. R8's own claims are looked at once, after the three blocks of a rehearsal.
+MIN_BLOCKS, LOOKS = 5, 2
+_PUBLISHED: dict[str, Any] = {
+    "tolerance": TOLERANCE,
+    "min_blocks": MIN_BLOCKS,
+    "looks": LOOKS,
+    "comparability": {},
 }
-# Keys a claim may leave out; every other field of the record must be written.
-_OPTIONAL = {field.name for field in fields(Claim) if field.default is not MISSING} | {
-    "denominator_arm",
-    "high",
+_OWN: dict[str, Any] = {
+    "low": 1.0,
+    "tolerance": 0.05,
+    "min_blocks": 3,
+    "looks": 1,
+    "figure_ids": [],
+    "comparability": {},
+}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(
+        ("claim_id", "source", "kind", "scenario", "metric", "statistic", "level", "unit"), str
+    ),
+    **dict.fromkeys(("as_printed", "interpretation", "derivation"), str),
+    **dict.fromkeys(("low", "high", "tolerance"), (int, float)),
+    **dict.fromkeys(("min_blocks", "looks"), int),
+    **dict.fromkeys(("arms", "figure_ids", "figures"), list),
+    "comparability": dict,
+}
+# Fields a claim may go without.
+_OPTIONAL = {one.name for one in fields(Claim) if one.default is not MISSING} | {
+    *("high", "denominator_arm"),
 }
 
 
@@ -68,63 +83,20 @@ def load_claims(scenario: str | None = None) -> tuple[Claim, ...]:
         UsageError: a shipped file is not well formed.
 
     """
-    ledger = published_path("figures.csv")
-    figures = _with_unit_bases(load_figures(ledger), ledger.with_suffix(".parquet"))
-    files = sorted(ledger.parent.glob("claims-*.toml"))
-    claims = [claim for path in files for claim in read_claims(path, figures)]
-    _refuse_duplicates(claims, str(ledger.parent))
-    mine = [claim for claim in claims if scenario in {None, claim.scenario}]
-    return tuple(sorted(mine, key=lambda claim: not is_published(claim)))
+    return tuple(one for one in _shipped() if scenario in {None, one.scenario})
 
 
-def load_figures(path: Path) -> dict[str, dict[str, str]]:
-    """Rows of `figures.csv` by figure id, as text.
-
-    Raises:
-        UsageError: no file, or two rows of one id.
-
-    """
-    try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    except OSError as error:
-        raise UsageError(
-            "the published figures cannot be read",
-            where=str(path),
-            next_step=f"restore the file ({error.strerror})",
-        ) from error
-    figures = {row["figure_id"]: row for row in rows}
-    if len(figures) != len(rows):
-        raise UsageError(
-            f"{len(rows)} rows carry {len(figures)} figure ids",
-            where=str(path),
-            next_step="give every row an id of its own",
-        )
-    return figures
+@cache
+def _shipped() -> tuple[Claim, ...]:
+    ledger, reports = load_ledger(), load_reports()
+    folder = published_path(FIGURES).parent
+    files = sorted(folder.glob("claims-*.toml"))
+    claims = [one for path in files for one in read_claims(path, ledger, reports)]
+    _refuse_duplicates(claims, folder)
+    return tuple(sorted(claims, key=lambda claim: not is_published(claim)))
 
 
-def _with_unit_bases(figures: dict[str, dict[str, str]], ledger: Path) -> dict[str, dict[str, str]]:
-    """Figures with the bytes of their GB, from the one place that settles it: the ledger.
-
-    Raises:
-        UsageError: the ledger's table cannot be read.
-
-    """
-    try:
-        table = pq.read_table(ledger, columns=["figure_id", "unit_base"]).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise UsageError(
-            f"the ledger's table cannot be read: {error}",
-            where=str(ledger),
-            next_step="make it again: python -m r8.cli.published --write",
-        ) from error
-    bases = {row["figure_id"]: row["unit_base"] for row in table if row["unit_base"] is not None}
-    return {
-        name: row | ({"unit_base": str(bases[name])} if name in bases else {})
-        for name, row in figures.items()
-    }
-
-
-def read_claims(path: Path, figures: dict[str, dict[str, str]]) -> tuple[Claim, ...]:
+def read_claims(path: Path, ledger: Ledger, reports: Reports) -> tuple[Claim, ...]:
     """Claims of one TOML file, checked against the published figures.
 
     Raises:
@@ -132,118 +104,124 @@ def read_claims(path: Path, figures: dict[str, dict[str, str]]) -> tuple[Claim, 
             an unknown figure id, or a number that is not the figure's.
 
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _bad(path, f"the claims cannot be read: {error}") from error
-    _check_document(path, document)
-    common = document.get("common", {})
-    claims = [_claim(path, {**common, **table}) for table in document["claim"]]
-    for claim in claims:
-        _check_figures(path, claim, figures)
-    _refuse_duplicates(claims, str(path))
-    return tuple(_with_base(claim, figures) for claim in claims)
-
-
-def _check_document(path: Path, document: dict[str, Any]) -> None:
-    unknown = sorted(document.keys() - {"format", "common", "claim"})
+    document = read_document(path, FORMAT)
+    unknown = sorted(document.keys() - {"format", "levels", "common", "claim"})
     if unknown:
-        raise _bad(path, f"unknown key {unknown[0]!r}")
-    if document.get("format") != FORMAT:
-        raise _bad(path, f"format {document.get('format')!r}, this R8 reads {FORMAT}")
-    if not isinstance(document.get("common", {}), dict):
-        raise _bad(path, "`common` is not a table")
-    tables = document.get("claim")
+        raise bad_document(path, f"unknown key {unknown[0]!r}")
+    claims = []
+    for table in _tables(path, document):
+        name = table.get("claim_id") or table.get("figures") or "a claim without claim_id"
+        try:
+            _check_types(table)
+            claims += [_claim(one, ledger) for one in _filled(table, ledger, reports)]
+        except (TypeError, ValueError) as error:
+            raise bad_document(path, f"{name}: {error}") from error
+    _refuse_duplicates(claims, path)
+    return tuple(claims)
+
+
+def _tables(path: Path, document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The `[[claim]]` tables with what they inherit, repeated for each level of the file."""
+    common, tables = document.get("common", {}), document.get("claim")
+    if not isinstance(common, dict):
+        raise bad_document(path, "`common` is not a table")
     if not (isinstance(tables, list) and tables and all(isinstance(t, dict) for t in tables)):
-        raise _bad(path, "no [[claim]] table")
+        raise bad_document(path, "no [[claim]] table")
+    whole = [{**common, **table} for table in tables]
+    levels = document.get("levels", [])
+    for level in levels:
+        for table in (one for one in whole if "level" not in one):
+            claim_id = str(table.get("claim_id")).replace("{level}", level)
+            yield table | {"level": level, "claim_id": claim_id}
+    yield from (one for one in whole if "level" in one or not levels)
 
 
-def _claim(path: Path, table: dict[str, Any]) -> Claim:
-    name = table.get("claim_id", "a claim without claim_id")
+def _check_types(table: dict[str, Any]) -> None:
     unknown = sorted(table.keys() - _TYPES.keys())
     if unknown:
-        raise _bad(path, f"{name}: unknown key {unknown[0]!r}")
-    missing = sorted(_TYPES.keys() - _OPTIONAL - table.keys())
-    if missing:
-        raise _bad(path, f"{name}: key {missing[0]!r} is missing")
+        raise ValueError(f"unknown key {unknown[0]!r}")
     for key, value in table.items():
         if isinstance(value, bool) or not isinstance(value, _TYPES[key]):
-            raise _bad(path, f"{name}: {key} = {value!r} has the wrong type")
-    try:
-        return Claim(
-            **{
-                "denominator_arm": None,
-                "high": None,
-                **table,
-                "figure_ids": _texts(table["figure_ids"]),
-                "comparability": dict(
-                    zip(
-                        table["comparability"],
-                        _texts(table["comparability"].values()),
-                        strict=True,
-                    )
-                ),
-            }
-        )
-    except (TypeError, ValueError) as error:
-        raise _bad(path, f"{name}: {error}") from error
+            raise TypeError(f"{key} = {value!r} has the wrong type")
+        texts = list(value.values()) if isinstance(value, dict) else value
+        if isinstance(texts, list) and not all(isinstance(one, str) for one in texts):
+            raise TypeError(f"{key} = {value!r} is not all text")
 
 
-def _texts(values: Any) -> tuple[str, ...]:
-    texts = tuple(values)
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{texts!r} is not all text")
-    return texts
+def _filled(table: dict[str, Any], ledger: Ledger, reports: Reports) -> Iterator[dict[str, Any]]:
+    """The table with what it need not say; of a published one, a table for each of its figures."""
+    if table.get("source") in OWN_SOURCES:
+        yield {**_OWN, "unit": "x" if len(table.get("arms", ())) > 1 else "", **table}
+    elif "derivation" in table:
+        for key in ("low", "figure_ids"):
+            if key not in table:
+                raise ValueError(f"key {key!r} is missing")
+        ledger.members(*table["figure_ids"])
+        fault = derived_fault(table["derivation"], table["low"], table["figure_ids"], ledger)
+        if fault is not None:
+            raise ValueError(fault)
+        yield {**_PUBLISHED, "unit": "x", **table}
+    elif not table.get("figures"):
+        raise ValueError("a published claim cites no figure")
+    else:
+        said = table.keys() & {"low", "high", "unit", "figure_ids"}
+        if said:
+            raise ValueError(f"{min(said)!r} is the figure's own, and is not said again")
+        for one in ledger.members(*table["figures"]):
+            yield {**_PUBLISHED, **_of_figure(ledger, reports, ledger.figures[one]), **table}
 
 
-def _check_figures(path: Path, claim: Claim, figures: dict[str, dict[str, str]]) -> None:
-    """A published claim cites figures, and states exactly what the first one states."""
-    for figure_id in claim.figure_ids:
-        if figure_id not in figures:
-            raise _bad(path, f"{claim.claim_id}: no published figure {figure_id!r}")
-    if not is_published(claim):
-        return
-    if not claim.figure_ids:
-        raise _bad(path, f"{claim.claim_id}: a published claim cites no figure")
-    if claim.derivation:
-        fault = derived_fault(claim.derivation, claim.low, claim.figure_ids, figures)
-        if fault is not None or claim.unit != "x":
-            raise _bad(path, f"{claim.claim_id}: {fault or 'a ratio has unit x'}")
-        return
-    figure = figures[claim.figure_ids[0]]
-    if (figure["unit"] == FASTER) != bool(claim.reading) or claim.reading not in {"", *READINGS}:
-        raise _bad(
-            path,
-            f"{claim.claim_id}: {figure['unit']!r} is read as {claim.reading or 'nothing'!r}; "
-            f"known: {', '.join(READINGS)}",
-        )
-    if float(figure["value"]) != claim.low or figure["unit"] != claim.unit:
-        raise _bad(
-            path,
-            f"{claim.claim_id}: {claim.low} {claim.unit} is not the figure's "
-            f"{figure['value']} {figure['unit']}",
-        )
+def _of_figure(ledger: Ledger, reports: Reports, figure: Figure) -> dict[str, Any]:
+    """What the ledger knows of a claim about a figure."""
+    if figure.value is None:
+        raise FormulaError(f"{figure.figure_id} is not published")
+    known: dict[str, Any] = {
+        "claim_id": figure.figure_id,
+        "low": float(figure.value),
+        "unit": figure.unit,
+        "as_printed": figure.as_printed,
+        "figure_ids": [figure.figure_id],
+    }
+    measure = measure_of(ledger, reports, figure)
+    if not isinstance(measure, Measure):
+        return known
+    arms = [one for one in (measure.numerator_arm, measure.denominator_arm) if one is not None]
+    names = ("kind", "scenario", "level", "metric", "statistic", "comparability")
+    return known | {name: getattr(measure, name) for name in names} | {"arms": arms}
 
 
-def _with_base(claim: Claim, figures: dict[str, dict[str, str]]) -> Claim:
-    """A published claim in its figure's own GB."""
-    if not is_published(claim):
-        return claim
-    base = figures[claim.figure_ids[0]].get("unit_base")
-    return claim if base is None else replace(claim, unit_base=int(base))
+def _claim(table: dict[str, Any], ledger: Ledger) -> Claim:
+    given = {key: value for key, value in table.items() if key not in {"arms", "figures"}}
+    arms = table.get("arms", [])
+    if len(arms) > len(("numerator", "denominator")):
+        raise ValueError(f"{len(arms)} arms; a claim is about one arm or two")
+    given |= dict(zip(("numerator_arm", "denominator_arm"), arms, strict=False))
+    missing = {one.name for one in fields(Claim)} - _OPTIONAL - given.keys()
+    if missing:
+        raise ValueError(f"key {min(missing)!r} is missing")
+    base = None
+    if table["figure_ids"] and "derivation" not in table:
+        figure = ledger.figures[table["figure_ids"][0]]
+        base = figure.unit_base
+        said = table.get("interpretation", "")
+        if (figure.unit == FASTER) != bool(said) or said not in {"", *INTERPRETATIONS}:
+            known = ", ".join(INTERPRETATIONS)
+            raise ValueError(f"{figure.unit!r} is read as {said or 'nothing'!r}; known: {known}")
+    return Claim(
+        **{
+            "high": None,
+            "denominator_arm": None,
+            **given,
+            "figure_ids": tuple(table["figure_ids"]),
+            "comparability": dict(table["comparability"]),
+            "unit_base": base,
+        }
+    )
 
 
-def _refuse_duplicates(claims: list[Claim], where: str) -> None:
+def _refuse_duplicates(claims: list[Claim], where: Path) -> None:
     seen: set[str] = set()
     for claim in claims:
         if claim.claim_id in seen:
-            raise UsageError(
-                f"claim {claim.claim_id} is written twice",
-                where=where,
-                next_step="give each claim an id of its own",
-            )
+            raise bad_document(where, f"claim {claim.claim_id} is written twice")
         seen.add(claim.claim_id)
-
-
-def _bad(path: Path, what: str) -> UsageError:
-    return UsageError(what, where=str(path), next_step="correct the claims file")

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from r8.claims.measured import TOLERANCE, Measure, measure_of
 from r8.message import spelled
+from r8.resources import view_columns
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -20,52 +21,36 @@ if TYPE_CHECKING:
     from r8.claims.ledger import Figure, Ledger
     from r8.claims.reports import Reports
 
-# Column: type, unit, meaning.
-COLUMNS: dict[str, tuple[str, str]] = {
-    "figure_id": ("string", "id of the figure"),
-    "reports": ("list<string>", "reports that print it"),
-    "where": ("string", "page or section it stands on"),
-    "platform": ("string", "what it was measured on; never merged"),
-    "scenario": ("string", "what was done"),
-    "arm": ("string", "what differs between readings"),
-    "level": ("string", "offered load"),
-    "metric": ("string", "what was read"),
-    "statistic": ("string", "how readings were summed up, as far as stated"),
-    "value": ("float64", "the printed number, in `unit`; null: not published"),
-    "value_exact": ("string", "the printed number as a fraction or decimal text"),
-    "unit": ("string", "unit as printed"),
-    "unit_base": ("int64", "bytes of the unit's GB; null where the unit holds no bytes"),
-    "as_printed": ("string", "the number as it stands on the page"),
-    "precision": ("float64", "step of the last printed digit, in `unit`"),
-    "printed_low": ("float64", "lowest value that prints like this, in `unit`"),
-    "printed_high": ("float64", "highest value that prints like this, in `unit`"),
-    "page_label": ("string", "label on the page"),
-    "basis": ("string", "measured, modelled, estimated, specification or derived"),
-    "formula": ("string", "formula over figure ids, in the ledger's language"),
-    "restates": ("string", "the figure this row prints again"),
-    "tolerance": ("float64", "relative tolerance a measurement is judged with"),
-    "comparability": ("string", "JSON: keys a run must share for absolute values"),
-    "measured_by": ("string", "scenario of R8 that can measure it"),
-    "measured_kind": ("string", "value or at-least"),
-    "measured_metric": ("string", "metric of the view `metrics`"),
-    "measured_statistic": ("string", "statistic of the view `metrics`"),
-    "measured_arms": ("list<string>", "arms of the runs: numerator, denominator"),
-    "not_measured": ("string", "why R8 cannot measure it: an id and its facts"),
-    "note": ("string", "note of the transcription"),
-}
-_ARROW = {
-    "string": pa.string(),
-    "float64": pa.float64(),
-    "int64": pa.int64(),
-    "list<string>": pa.list_(pa.string()),
+TEXT, NUMBER, TEXTS = pa.string(), pa.float64(), pa.list_(pa.string())
+# What each column means stands in data/queries/columns.csv, as for every view.
+COLUMNS: dict[str, pa.DataType] = {
+    "figure_id": TEXT,
+    "reports": TEXTS,
+    **dict.fromkeys(("where", "platform", "scenario", "arm", "level", "metric"), TEXT),
+    "statistic": TEXT,
+    "value": NUMBER,
+    **dict.fromkeys(("value_exact", "unit"), TEXT),
+    "unit_base": pa.int64(),
+    "as_printed": TEXT,
+    **dict.fromkeys(("precision", "printed_low", "printed_high"), NUMBER),
+    **dict.fromkeys(("page_label", "basis", "formula", "restates"), TEXT),
+    "tolerance": NUMBER,
+    **dict.fromkeys(("comparability", "measured_by", "measured_kind", "measured_metric"), TEXT),
+    "measured_statistic": TEXT,
+    "measured_arms": TEXTS,
+    "measured_unit_size": NUMBER,
+    **dict.fromkeys(("not_measured", "note"), TEXT),
 }
 
 
 def figures_table(ledger: Ledger, reports: Reports) -> pa.Table:
     """One row a figure in the order of the ledger; meanings stand in the field metadata."""
+    said = view_columns()
     fields = [
-        pa.field(name, _ARROW[kind], metadata={"meaning": meaning})
-        for name, (kind, meaning) in COLUMNS.items()
+        pa.field(
+            name, kind, metadata={"meaning": (said.get(("figures", name)) or said["*", name])[1]}
+        )
+        for name, kind in COLUMNS.items()
     ]
     metadata: dict[bytes | str, bytes | str] = {
         "r8.table": "figures",
@@ -78,9 +63,7 @@ def figures_table(ledger: Ledger, reports: Reports) -> pa.Table:
 def _row(ledger: Ledger, reports: Reports, figure: Figure) -> dict[str, Any]:
     """The columns of a figure that have a value; Arrow makes nulls of the others."""
     row: dict[str, Any] = {
-        name: getattr(figure, name, None) or None
-        for name, (kind, _) in COLUMNS.items()
-        if kind == "string"
+        name: getattr(figure, name, None) or None for name, kind in COLUMNS.items() if kind == TEXT
     }
     row |= {
         "reports": list(figure.reports),
@@ -106,6 +89,7 @@ def _row(ledger: Ledger, reports: Reports, figure: Figure) -> dict[str, Any]:
         "measured_kind": measure.kind,
         "measured_metric": measure.metric,
         "measured_statistic": measure.statistic or None,
+        "measured_unit_size": measure.unit_size,
         "measured_arms": [arm for arm in arms if arm is not None],
     }
 

@@ -8,7 +8,6 @@ it against the files.
 from __future__ import annotations
 
 import contextlib
-import csv
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from tabulate import tabulate
 
 from r8.errors import UsageError
 from r8.evidence.database import add_views, make_views
-from r8.resources import data_path
+from r8.resources import view_columns
 from r8.schema import TABLES
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def dictionary(connection: duckdb.DuckDBPyConnection) -> list[Entry]:
 
     Raises UsageError for a column that nothing describes: a number without a meaning is no data.
     """
-    written = _written()
+    written = view_columns()
     found = []
     for relation, column, kind in connection.execute(_TYPES).fetchall():
         unit, meaning = _describe(relation, column, written)
@@ -96,7 +95,7 @@ def unused(connection: duckdb.DuckDBPyConnection) -> list[str]:
     columns = {column for relation, column in there if relation not in TABLES}
     return [
         f"{view}.{column}"
-        for view, column in _written()
+        for view, column in view_columns()
         if (column not in columns if view == EVERYWHERE else (view, column) not in there)
     ]
 
@@ -135,9 +134,3 @@ def _describe(
         where="data/queries/columns.csv",
         next_step="add a row for it",
     )
-
-
-def _written() -> dict[tuple[str, str], tuple[str, str]]:
-    with data_path("queries", "columns.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {(row["view"], row["column"]): (row["unit"], row["meaning"]) for row in rows}

@@ -60,6 +60,10 @@ FORMAT = 1
 BUNDLE, STATED, REDACTION, SIGNER = "bundle.json", "stated.json", "redaction.json", "signer.json"
 CITATION = "CITATION.cff"
 RUNS, REFERENCE = "runs", "reference"
+# What the claims of a verdict are made of.
+CLAIM_FILES = (
+    *("figures.csv", "figures-added.csv", "relations.toml", "reports.toml", "claims-*.toml"),
+)
 _PACKAGE = Path(__file__).resolve().parents[1]
 # Rooms of r8 that judge nothing.
 _NOT_JUDGE = {"lab", "scenarios", "tests"}
@@ -176,9 +180,9 @@ def judge_digest() -> str:
 
 
 def claims_digest() -> str:
-    """One SHA-256 over the published figures and the claims made of them."""
+    """One SHA-256 over the published figures, what is known of them, and the claims they make."""
     folder = published_path("figures.csv").parent
-    paths = [folder / "figures.csv", *folder.glob("claims-*.toml")]
+    paths = [path for pattern in CLAIM_FILES for path in folder.glob(pattern)]
     return _digest_of({path.name: path for path in paths})
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r8.claims.measured import TOLERANCE, Measure, measure_of
+from r8.claims.reader import LOOKS, MIN_BLOCKS
 from r8.model import Basis, Claim, Outcome, Verdict
 from r8.verdict.judge import judge_session
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from r8.model import Run
     from r8.verdict.session import Session
 
-# As the claims of R1: five blocks, once more at ten.
-MIN_BLOCKS = 5
-LOOKS = 2
 # What two sets of runs are compared by: metric, statistic, unit of the view.
 COMPARED = (
     ("ttft", "p50", "ns"),

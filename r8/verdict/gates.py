@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from r8.claims.measured import Measure, measure_of
 from r8.claims.printed import printed_numbers
+from r8.claims.reader import LOOKS, MIN_BLOCKS
 from r8.errors import UsageError
 from r8.forensics.certificate import objections
 from r8.message import Message
 from r8.model import Basis, Claim, Outcome
 from r8.roles import Role
-from r8.verdict.diff import LOOKS, MIN_BLOCKS, claim_of
+from r8.verdict.diff import claim_of
 from r8.verdict.judge import CLUSTER_RUNG, judge_session
 
 if TYPE_CHECKING:

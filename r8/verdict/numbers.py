@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from r8.claims.interpretation import read_as
+from r8.claims.interpretation import interpreted
 from r8.claims.reader import is_published
 from r8.units import BYTES_PER_GB, gb_per_s, ms_from_ns, s_from_ns
 from r8.verdict.intervals import (
@@ -101,8 +101,8 @@ def claimed_ratio(claim: Claim, value: float) -> float:
     the slower arm above: 1 / 0.74. "16 % faster" is read as the claim says. A share of one arm
     alone is no change.
     """
-    if claim.reading:
-        return read_as(claim.reading, value)
+    if claim.interpretation:
+        return interpreted(claim.interpretation, value)
     if claim.unit != PER_CENT or claim.denominator_arm is None:
         return value
     return 1 + value / 100 if value >= 0 else 1 / (1 + value / 100)
@@ -150,7 +150,7 @@ def _plain(claim: Claim, values: list[float], alpha: float) -> Reading:
     limits = limits_of(claim)
     interval = log_interval(values, alpha)
     estimate = geometric_mean(values)
-    ratio = claim.reading or (claim.unit == PER_CENT and claim.denominator_arm)
+    ratio = claim.interpretation or (claim.unit == PER_CENT and claim.denominator_arm)
     unit = "x" if ratio else claim.unit
     text = f"{_shown(estimate)} {unit}{_range(interval)}, claimed {claim.as_printed}"
     text += f", limit {_shown(limits[0])}"

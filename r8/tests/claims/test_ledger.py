@@ -260,6 +260,7 @@ def test_a_checkpoint_is_read_as_every_rank_saving_a_whole_snapshot(ledger: Ledg
         ("load_time_s", "unmeasured-unpublished"),
         ("r3.pool.c16.ttft_mean", "unmeasured-metric"),
         ("site.tput.low", "unmeasured-through"),
+        ("r3.files", "unmeasured-numbers"),
         ("r2.session.kv", "unmeasured-cell"),
     ],
 )

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 
 from r8.claims.ledger import load_ledger
-from r8.claims.reader import load_claims, load_figures, read_claims
+from r8.claims.reader import load_claims
 from r8.claims.reports import load_reports
-from r8.errors import UsageError
 from r8.evidence.database import add_views, connect
-from r8.resources import published_path
 from r8.tests.support.cluster_runs import R1, cluster_spec
 from r8.tests.support.findings import all_held
 from r8.tests.support.judged_run import judged_run
@@ -23,8 +20,6 @@ from r8.verdict.judge import judge_session
 from r8.verdict.session import open_session
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from r8.evidence.reader import Evidence
     from r8.model import Claim, Verdict
 
@@ -96,23 +91,3 @@ def test_every_claim_carries_the_base_of_its_own_figure() -> None:
         # Reads were computed by one script from iostat; no script of the checkpoint writes is out.
         writes = figure.figure_id.startswith("r1.ckpt.")
         assert figure.unit_base == (BYTES_PER_GB if writes else IOSTAT_GB), one.claim_id
-
-
-def test_a_claim_cannot_set_a_base_of_its_own(tmp_path: Path) -> None:
-
-    source = published_path("claims-r1-parallel-read.toml").read_text()
-    path = tmp_path / "claims-x.toml"
-    path.write_text(source.replace('unit = "GB/s"', 'unit = "GB/s"\nunit_base = 1000000000', 1))
-    with pytest.raises(UsageError, match="unknown key 'unit_base'"):
-        read_claims(path, load_figures(published_path("figures.csv")))
-
-
-def test_a_ledger_table_that_cannot_be_read_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def torn(*_: object, **__: object) -> None:
-        raise pa.ArrowInvalid("Parquet magic bytes not found in footer")
-
-    monkeypatch.setattr("r8.claims.reader.pq.read_table", torn)
-    with pytest.raises(UsageError, match=r"the ledger's table cannot be read.*--write"):
-        load_claims(R1)

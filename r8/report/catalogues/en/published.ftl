@@ -30,4 +30,5 @@ unmeasured-claims = judged by { $file }, which says how it is read
 unmeasured-scenario = no scenario of R8 measures { $scenario } yet
 unmeasured-cell = not the reading of one arm at one level ({ $arm })
 unmeasured-metric = R8 defines no metric { $metric }
+unmeasured-numbers = computed from plain numbers: no reading stands behind it
 unmeasured-through = through { $figures }

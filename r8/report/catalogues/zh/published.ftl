@@ -30,4 +30,5 @@ unmeasured-claims = 由 { $file } 判定，其中说明了如何解读
 unmeasured-scenario = R8 尚无场景测量 { $scenario }
 unmeasured-cell = 不是某一组在某一档的读数（{ $arm }）
 unmeasured-metric = R8 没有定义指标 { $metric }
+unmeasured-numbers = 由纯数字算出，其后没有读数
 unmeasured-through = 经由 { $figures }
