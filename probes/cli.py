@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import socket
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("residency", help="page-cache residency of every file below --dir")
     verb.add_argument("--dir", type=Path, required=True)
     verb.add_argument("--moment", required=True, help="name of this moment, e.g. after_drop")
+    verb.add_argument("--host", default=socket.gethostname(), help="name of this host in the rows")
     verb.add_argument("--out", type=Path, help="append rows to this file (default: stdout)")
     verb = verbs.add_parser("evict", help="write back and evict every file below --dir")
     verb.add_argument("--dir", type=Path, required=True)
@@ -78,7 +80,7 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _residency(args: argparse.Namespace) -> int:
-    rows = list(measure(args.dir, args.moment, sysfs=Sysfs()))
+    rows = list(measure(args.dir, args.moment, host=args.host, sysfs=Sysfs()))
     journal = Journal.open(args.out) if args.out else Journal(sys.stdout.fileno(), "stdout")
     journal.append_rows(asdict(row) for row in rows)
     journal.sync()
@@ -90,7 +92,7 @@ def _residency(args: argparse.Namespace) -> int:
 
 def _evict(args: argparse.Namespace) -> int:
     failures = evict_all(args.dir)
-    left = summary(list(measure(args.dir, "after_evict", sysfs=Sysfs())))
+    left = summary(list(measure(args.dir, "after_evict", host="", sysfs=Sysfs())))
     print(json.dumps({**left, "failed": failures}))
     return EXIT_INCOMPLETE if failures else EXIT_OK
 

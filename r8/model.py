@@ -6,14 +6,22 @@ integers of bytes. Absent is `None`, never 0. No record holds a duration: only m
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from r8.message import answer_of_all
+from r8.roles import KvTier, Reads, Role
 
 if TYPE_CHECKING:
     from r8.message import Answer, Check
+
+# Of every id and name: no path, shell or join can take one for something else.
+NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+Moves = Literal["read", "write"]
 
 
 class Basis(StrEnum):
@@ -66,38 +74,41 @@ def _require(condition: object, message: str) -> None:
         raise ValueError(message)
 
 
+def _require_names(**names: str) -> None:
+    """Ids and names become parts of paths, commands and joins: one alphabet for all of them."""
+    for what, name in names.items():
+        whole = NAME.fullmatch(name) and name.strip(".")
+        _require(whole, f"{what} {name!r} is no name of {NAME.pattern}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One scenario x arm x level."""
+class Device:
+    """A block device: a kernel name says nothing without the host that gave it."""
 
-    scenario: str
-    arm: str
-    concurrency: int
+    host: str
+    name: str
 
-    def __post_init__(self) -> None:
-        """Refuse a cell nobody could run."""
-        _require(self.scenario and self.arm, "a cell needs a scenario and an arm")
-        _require(self.concurrency > 0, f"offered concurrency {self.concurrency} is not positive")
 
-    @property
-    def level(self) -> str:
-        """The level as figures name it, for example `c16`."""
-        return f"c{self.concurrency}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treatment:
+    """What is done to the engines of an arm, as the plan says it; None: the arm has no such thing.
+
+    `reads` is how the reader of its KV goes about it: which calibration of the device predicts it.
+    """
+
+    patch: Literal["patched", "unpatched"] | None
+    connector: KvTier | None
+    reads: Reads | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchState:
     """The LMCache file an arm ran on, read through the engine's exec prefix before its start."""
 
-    expected: str  # "patched" or "unpatched"
     lmcache_version: str
     target_sha256: str
     base_sha256: str
     module_sha256: str | None  # of our reader module; None when unpatched
-
-    def __post_init__(self) -> None:
-        """Refuse an expectation the rules do not know."""
-        _require(self.expected in {"patched", "unpatched"}, f"unknown patch state {self.expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,38 +140,18 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What a run without a KV engine sets out to do: workers of a known number move known bytes.
+class Run(ABC):
+    """Provenance of one cell in one block, whatever it measures: what every `run.json` says."""
 
-    Its `Expectation` then counts the whole cell as one session of one chunk, so that the bytes the
-    device must give have one name, `hit_bytes`, whatever reads them.
-    """
-
-    job: str  # "load", "switch" or "checkpoint"
-    moves: str  # "read" or "write": what the measured window does to the device
-    tool: str  # what moves the bytes, for example "safetensors"
-    workers: int
-    files: int  # that hold the bytes, all workers together
-    total_bytes: int  # of those files
-    time_scale: float  # modelled seconds per second of this run; 1 where nothing is modelled
-
-    def __post_init__(self) -> None:
-        """Refuse work nobody could do."""
-        _require(self.moves in {"read", "write"}, f"work neither reads nor writes: {self.moves}")
-        _require(self.workers > 0 and self.files > 0, "work needs workers and files")
-        _require(self.total_bytes > 0, "work moves at least one byte")
-        _require(self.time_scale > 0, "a time scale is positive")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """Provenance of one cell in one block: the content of `run.json`."""
+    kind: ClassVar[str]
 
     schema_version: int
     run_id: str
     campaign_id: str  # one invocation of a scenario: all its blocks
+    plan_sha256: str | None  # of the campaign's declared plan; None: older than plan digests
     scenario: str
     arm: str
+    role: Role
     concurrency: int
     block: int
     order: int  # position of the arm inside its block
@@ -168,31 +159,136 @@ class Run:
     basis: Basis
     site: str
     site_sha256: str
-    rung: str  # step of the rehearsal ladder, "cluster" elsewhere
+    fallback_level: str  # how far the rehearsal's device is a real one; "cluster" elsewhere
     seed: int
     started_wall_ns: int
     r8_version: str
     versions: dict[str, str]
     comparability: dict[str, str]
     host: dict[str, str]
-    kv_device: str  # name of the block device the arm names, e.g. "loop0"
+    kv_host: str  # host of `kv_device` and `kv_dir`
+    kv_device: str  # block device the arm names, e.g. "loop0"; "": its files lie on none
     kv_dir: str
-    other_kv_devices: tuple[str, ...]
-    instances: tuple[str, ...]
-    patch: PatchState | None
-    expectation: Expectation
+    other_kv_devices: tuple[Device, ...]
     complete: bool  # False: recovered from a journal, never a measurement
     note: str | None = None
     link_bytes_per_s: int | None = None  # declared ceiling of the slowest link to kv_device
-    recompute: bool = False  # True: the arm has no KV tier and computes every prompt
-    work: Work | None = None  # of a scenario without a KV engine; None: an engine answers requests
 
     def __post_init__(self) -> None:
         """Refuse provenance that could not be traced."""
-        _require(self.run_id and self.campaign_id, "a run needs its own id and its campaign's")
+        _require_names(
+            run_id=self.run_id,
+            campaign_id=self.campaign_id,
+            scenario=self.scenario,
+            arm=self.arm,
+            site=self.site,
+            kv_host=self.kv_host,
+        )
+        for name in self.processes:
+            _require_names(process=name)
+        for device in self.other_kv_devices:
+            _require_names(other_kv_host=device.host)
+            _require(device.name, f"another KV device of host {device.host} has no name")
+        _require(self.concurrency > 0, f"offered concurrency {self.concurrency} is not positive")
         _require(self.block >= 0 and self.order >= 0, "block and order count from 0")
         link = self.link_bytes_per_s
         _require(link is None or link > 0, f"a link of {link} bytes/s carries nothing")
+
+    @property
+    @abstractmethod
+    def processes(self) -> tuple[str, ...]:
+        """Names of the engine instances or workers whose processes are sampled."""
+
+    @property
+    @abstractmethod
+    def expected_bytes(self) -> int:
+        """Bytes the plan says the cell moves from its device, or onto it."""
+
+    @property
+    @abstractmethod
+    def workload(self) -> dict[str, float]:
+        """What must be equal in two runs before their numbers are pooled."""
+
+    @property
+    def level(self) -> str:
+        """The level as figures name it, for example `c16`."""
+        return f"c{self.concurrency}"
+
+    @property
+    def recompute(self) -> bool:
+        """Whether the arm has no KV tier and computes every prompt."""
+        return self.role is Role.RECOMPUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvRun(Run):
+    """A run whose engines answer requests, with a KV tier or without."""
+
+    kind: ClassVar[str] = "kv"
+
+    treatment: Treatment
+    instances: tuple[str, ...]
+    patch: PatchState | None  # None: the arm runs without LMCache
+    expectation: Expectation
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Names of the engine instances."""
+        return self.instances
+
+    @property
+    def expected_bytes(self) -> int:
+        """KV bytes the cell must read from its device."""
+        return self.expectation.hit_bytes
+
+    @property
+    def workload(self) -> dict[str, float]:
+        """Sessions, and the size of each."""
+        planned = self.expectation
+        return {
+            "sessions": planned.sessions,
+            "prompt_tokens": planned.prompt_tokens,
+            "output_tokens": planned.output_tokens,
+            "chunk_tokens": planned.chunk_tokens,
+            "chunk_bytes": planned.chunk_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferRun(Run):
+    """A run without a KV engine: workers of a known number move known bytes."""
+
+    kind: ClassVar[str] = "transfer"
+
+    job: str  # "load", "switch" or "checkpoint"
+    moves: Moves  # what the measured window does to the device
+    tool: str  # what moves the bytes, for example "safetensors"
+    workers: tuple[str, ...]
+    files: int  # that hold the bytes, all workers together
+    total_bytes: int  # of those files
+    time_scale: float  # modelled seconds per second of this run; 1 where nothing is modelled
+
+    def __post_init__(self) -> None:
+        """Refuse a transfer nobody could make."""
+        Run.__post_init__(self)
+        _require(self.workers and self.files > 0, "a transfer needs workers and files")
+        _require(self.total_bytes > 0, "a transfer moves at least one byte")
+        _require(self.time_scale > 0, "a time scale is positive")
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Names of the workers."""
+        return self.workers
+
+    @property
+    def expected_bytes(self) -> int:
+        """Bytes of all files."""
+        return self.total_bytes
+
+    @property
+    def workload(self) -> dict[str, float]:
+        """Bytes of all files."""
+        return {"total_bytes": self.total_bytes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,9 @@
 
 Version history of the format
     1   first form
+    2   run.json: kind, role, treatment, digest of the plan; a transfer is no KV run in disguise.
+        Every device and file names its host (run.json, residency, calibration). `probes.value` is
+        one column for whole and other numbers. `engine_log` has instants. One alphabet for names.
 
 Journals are JSON lines whose keys are these column names; `run_id` is added at finalisation.
 """
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # Words a column may hold, as the instruments write them: a test holds each list against the
 # instrument's own constants, which this module must not import.
@@ -144,8 +147,7 @@ PROBES = Table(
         Column("host", "string", "", "host the reading was taken on", nullable=False),
         Column("device", "string", "", "device, pid:starttime, instance or -", nullable=False),
         Column("counter", "string", "", "name of the counter, unit as suffix", nullable=False),
-        Column("value", "int64", "", "integer reading, unit by the counter's suffix"),
-        Column("value_real", "float64", "", "reading that is not an integer at its source"),
+        Column("value", "float64", "", "number read, unit by the counter's suffix; whole to 2^53"),
         Column("text", "string", "", "reading that is a word, such as a state"),
         Column("reason", "string", "", "why there is no reading: absent, denied, failed.."),
         Column("mono_ns", "int64", "ns", f"instant after the read, {_MONO}", nullable=False),
@@ -173,6 +175,7 @@ RESIDENCY = Table(
     (
         _RUN,
         Column("moment", "string", "", "after_populate, after_drop..", nullable=False),
+        Column("host", "string", "", "host the file lies on", nullable=False),
         Column("path", "string", "", "file name relative to the KV directory", nullable=False),
         Column("size_bytes", "int64", "bytes", "size of the file"),
         Column("resident_bytes", "int64", "bytes", "bytes of it in the page cache"),
@@ -191,6 +194,8 @@ ENGINE_LOG = Table(
         _RUN,
         Column("instance", "string", "", "engine instance", nullable=False),
         Column("line", "int64", "", "line number in the raw log, from 1", nullable=False),
+        Column("mono_ns", "int64", "ns", f"instant the line gives, {_MONO}; NULL without one"),
+        Column("wall_ns", "int64", "ns", "the same on the wall clock of the recording host"),
         Column("kind", "string", "", _words(ENGINE_LOG_KINDS), nullable=False),
         Column("server_request_id", "string", "", "vLLM's request id"),
         Column("total_tokens", "int64", "tokens", "prompt tokens of the request"),
@@ -217,6 +222,7 @@ CALIBRATION = Table(
         _RUN,
         Column("name", "string", "", _words(CALIBRATION_NAMES), nullable=False),
         Column("tool", "string", "", _words(CALIBRATION_TOOLS), nullable=False),
+        Column("host", "string", "", "host that was measured", nullable=False),
         Column("device", "string", "", "device of the site file, or loopback", nullable=False),
         Column("read_bytes", "int64", "bytes", "bytes read"),
         Column("elapsed_ns", "int64", "ns", "first submission to last completion"),

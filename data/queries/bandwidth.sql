@@ -20,7 +20,8 @@ WITH wanted AS MATERIALIZED (
                coalesce(max(d.mono_ns) FILTER (d.mono_ns <= s.begin_ns), s.begin_ns),
                coalesce(min(d.mono_ns) FILTER (d.mono_ns >= s.end_ns), s.end_ns)
         FROM saves s JOIN runs r USING (run_id)
-        JOIN disk_counters d ON d.run_id = s.run_id AND d.device = r.kv_device
+        JOIN disk_counters d ON d.run_id = s.run_id AND d.host = r.kv_host
+                            AND d.device = r.kv_device
         WHERE s.reason IS NULL AND d.counter = 'write_sectors'
         GROUP BY s.run_id, d.counter, d.host, d.device, s.begin_ns, s.end_ns
     )

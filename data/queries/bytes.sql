@@ -17,26 +17,29 @@ WITH reads AS (
     SELECT * FROM phase_reads WHERE phase = 'measure' AND occurrence = 1
 ),
 wanted AS (
-    SELECT DISTINCT run_id, 'member_read_bytes' AS metric, member AS device
-    FROM device_members JOIN runs USING (run_id) WHERE device = kv_device
+    SELECT DISTINCT m.run_id, 'member_read_bytes' AS metric, m.host, m.member AS device
+    FROM device_members m JOIN runs r USING (run_id)
+    WHERE m.host = r.kv_host AND m.device = r.kv_device
     UNION ALL
-    SELECT run_id, 'other_kv_device_read_bytes', unnest(other_kv_devices) FROM runs
+    SELECT run_id, 'other_kv_device_read_bytes', other.host, other.name
+    FROM (SELECT run_id, unnest(other_kv_devices) AS other FROM runs)
     UNION ALL
-    SELECT DISTINCT d.run_id, 'non_kv_read_bytes', d.device
+    SELECT DISTINCT d.run_id, 'non_kv_read_bytes', d.host, d.device
     FROM reads d JOIN runs r USING (run_id)
     LEFT JOIN device_kinds k ON k.run_id = d.run_id AND k.host = d.host AND k.device = d.device
-    WHERE d.probe = 'disk' AND d.device <> r.kv_device
-      AND NOT list_contains(r.other_kv_devices, d.device)
+    WHERE d.probe = 'disk' AND NOT (d.host = r.kv_host AND d.device = r.kv_device)
+      AND NOT list_contains(r.other_kv_devices, {'host': d.host, 'name': d.device})
       AND coalesce(k.kind, '') NOT IN ('partition', 'nvme-path')
       AND NOT EXISTS (SELECT 1 FROM device_members m
-                      WHERE m.run_id = d.run_id AND m.member = d.device)
+                      WHERE m.run_id = d.run_id AND m.host = d.host AND m.member = d.device)
 ),
 disks AS (
-    SELECT w.run_id, w.metric, count(DISTINCT w.device) AS n, sum(d.read_bytes) AS read_bytes,
+    SELECT w.run_id, w.metric, count(DISTINCT (w.host, w.device)) AS n, sum(d.read_bytes) AS read_bytes,
            min(coalesce(refuse('no_samples_around', d.device IS NULL), d.reason)
                || ' on=' || w.device) AS reason
     FROM wanted w
-    LEFT JOIN reads d ON d.run_id = w.run_id AND d.device = w.device AND d.probe = 'disk'
+    LEFT JOIN reads d ON d.run_id = w.run_id AND d.host = w.host AND d.device = w.device
+                     AND d.probe = 'disk'
     GROUP BY w.run_id, w.metric
 ),
 processes AS (
@@ -85,7 +88,7 @@ WITH b AS (
                   'patch_read_bytes', 'other_kv_device_read_bytes', 'non_kv_read_bytes')
     USING any_value(value) GROUP BY run_id
 )
-SELECT r.campaign_id, r.arm, r.level, r.block, r.run_id, r.expected_hit_bytes,
+SELECT r.campaign_id, r.arm, r.level, r.block, r.run_id, r.expected_bytes,
        b.engine_hit_bytes, k.read_bytes AS device_read_bytes, b.member_read_bytes,
        b.process_read_bytes, b.patch_read_bytes, b.other_kv_device_read_bytes,
        b.non_kv_read_bytes

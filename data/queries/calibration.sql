@@ -5,15 +5,15 @@
 -- Rows of more than one device are refused.
 CREATE OR REPLACE TABLE calibrated AS
 WITH rows AS (
-    SELECT run_id, name, device, read_bytes AS bytes, elapsed_ns
+    SELECT run_id, name, host, device, read_bytes AS bytes, elapsed_ns
     FROM calibration WHERE name IN ('ceiling', 'serial')
     UNION ALL
-    SELECT run_id, name, '', CAST(json_extract_string(detail, '$.write_bytes') AS BIGINT),
+    SELECT run_id, name, '', '', CAST(json_extract_string(detail, '$.write_bytes') AS BIGINT),
            CAST(json_extract_string(detail, '$.elapsed_ns') AS BIGINT)
     FROM events WHERE name = 'write_ceiling' AND json_valid(detail)
 ),
 speeds AS (
-    SELECT run_id, name, count(*) AS n, count(DISTINCT device) AS devices,
+    SELECT run_id, name, count(*) AS n, count(DISTINCT (host, device)) AS devices,
            max(per_s(bytes, elapsed_ns)) AS best, per_s(sum(bytes), sum(elapsed_ns)) AS pooled
     FROM rows WHERE bytes > 0 AND elapsed_ns > 0 GROUP BY run_id, name
 )

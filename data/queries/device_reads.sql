@@ -15,7 +15,7 @@ readings AS (
     SELECT run_id, 'disk' AS probe, host, device, mono_ns, epoch, 512 * value AS total_bytes
     FROM disk_counters WHERE value IS NOT NULL AND counter = 'read_sectors'
     UNION ALL
-    SELECT run_id, probe, host, device, mono_ns, coalesce(epoch, 0), value
+    SELECT run_id, probe, host, device, mono_ns, coalesce(epoch, 0), CAST(value AS BIGINT)
     FROM probes WHERE value IS NOT NULL AND probe = 'process' AND counter = 'read_bytes'
 ),
 windows AS (
@@ -85,7 +85,7 @@ SELECT run_id, phase, occurrence, probe, host, device, before_ns, after_ns,
 FROM judged;
 
 -- What the run's KV device did in a phase; one row a run and phase of `measure` and `warm`.
--- Several hosts that have a device of this name, or several occurrences, are refused.
+-- Several occurrences are refused.
 CREATE OR REPLACE TABLE kv_device_reads AS
 WITH found AS (
     SELECT w.run_id, w.phase, count(d.device) AS hits, any_value(d.host) AS host,
@@ -94,13 +94,13 @@ WITH found AS (
            any_value(d.reason) AS reason
     FROM measured_phases w JOIN runs r USING (run_id)
     LEFT JOIN phase_reads d ON d.run_id = r.run_id AND d.phase = w.phase AND d.probe = 'disk'
-                           AND d.device = r.kv_device
+                           AND d.host = r.kv_host AND d.device = r.kv_device
     GROUP BY w.run_id, w.phase
 )
 SELECT run_id, phase, host, before_ns, after_ns, coalesce(n, 0) AS n,
        CASE WHEN hits = 1 THEN read_bytes END AS read_bytes,
        coalesce(refuse('no_samples_around', hits = 0),
-                refuse('device_not_unique', hits > 1, 'n=' || hits), reason) AS reason
+                refuse('phase_not_unique', hits > 1, 'n=' || hits), reason) AS reason
 FROM found;
 
 -- device_read_bytes of the KV device, as phase_reads. Cannot show: who read them.

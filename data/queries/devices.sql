@@ -30,7 +30,8 @@ FROM heads ANTI JOIN counting USING (run_id, host, device);
 -- NULL where it did not go through. A silent head's is the sum over its paths, where all of them
 -- were sampled at once; its epoch, their sum, ends with each of theirs.
 CREATE OR REPLACE VIEW disk_counters AS
-SELECT run_id, host, device, counter, mono_ns, coalesce(epoch, 0) AS epoch, value
+SELECT run_id, host, device, counter, mono_ns, coalesce(epoch, 0) AS epoch,
+       CAST(value AS BIGINT) AS value
 FROM probes ANTI JOIN silent_heads USING (run_id, host, device)
 WHERE probe = 'disk'
 UNION ALL

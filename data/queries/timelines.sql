@@ -57,7 +57,8 @@ WITH best AS (
 ),
 steps AS (
     SELECT p.run_id, p.host, p.device, p.counter, p.mono_ns AS end_ns,
-           lag(p.mono_ns) OVER s AS begin_ns, p.value - lag(p.value) OVER s AS received_bytes
+           lag(p.mono_ns) OVER s AS begin_ns, 
+           CAST(p.value - lag(p.value) OVER s AS BIGINT) AS received_bytes
     FROM probes p JOIN best b USING (run_id, host, device, counter)
     WHERE p.probe = 'nic' AND p.value IS NOT NULL
     WINDOW s AS (PARTITION BY p.run_id, p.host, p.device, p.counter, p.epoch ORDER BY p.mono_ns)
@@ -102,7 +103,7 @@ SELECT s.run_id, 'nic_receive', s.device, s.begin_ns - z.zero_ns, s.end_ns - z.z
 FROM nic_series s JOIN timeline_zero z USING (run_id)
 UNION ALL
 SELECT p.run_id, 'gpu_busy', p.device, p.mono_ns - z.zero_ns, p.mono_ns - z.zero_ns,
-       CAST(p.value AS DOUBLE), 'percent'
+       p.value, 'percent'
 FROM probes p JOIN timeline_zero z USING (run_id)
 WHERE p.probe = 'gpu' AND p.counter = 'gpu_busy_percent' AND p.value IS NOT NULL
 UNION ALL

@@ -62,7 +62,7 @@ WITH wanted(job, measured, statistic, predicted, quotient) AS (
 ),
 found AS (
     SELECT r.run_id, w.predicted, w.quotient, s.value AS measured_ns, s.n, s.reason AS unmeasured,
-           CASE w.job WHEN 'load' THEN r.work_bytes ELSE r.work_bytes / r.workers END
+           CASE w.job WHEN 'load' THEN r.total_bytes ELSE r.total_bytes / len(r.workers) END
                / c.bytes_per_s * 1e9 AS predicted_ns, c.reason AS no_ceiling
     FROM runs r JOIN wanted w ON w.job = r.job
     JOIN calibrated c ON c.run_id = r.run_id AND c.name = 'ceiling'

@@ -6,7 +6,7 @@ CREATE OR REPLACE TABLE utilisation AS
 WITH loads AS (
     SELECT r.run_id, r.arm, r.block, s.value * r.time_scale / 1e9 AS load_s, s.n AS n_loads,
            s.reason, c.bytes_per_s,
-           r.work_bytes / r.workers / c.bytes_per_s * r.time_scale AS predicted_load_s
+           r.total_bytes / len(r.workers) / c.bytes_per_s * r.time_scale AS predicted_load_s
     FROM runs r
     JOIN work_statistics s ON s.run_id = r.run_id AND s.phase = 'measure'
                           AND s.metric = 'work_time' AND s.statistic = 'mean'

@@ -28,6 +28,7 @@ class FileResidency:
     """One row of the residency table: a file, or a directory that could not be listed."""
 
     moment: str
+    host: str
     path: str  # relative to the directory asked about
     size_bytes: int | None
     resident_bytes: int | None
@@ -118,7 +119,7 @@ def _require_directory(directory: Path) -> None:
 
 
 def measure(
-    directory: Path, moment: str, *, sysfs: Sysfs, method: Method | None = None
+    directory: Path, moment: str, *, host: str, sysfs: Sysfs, method: Method | None = None
 ) -> Iterator[FileResidency]:
     """One row a file; `resident_bytes` is null with its reason where it cannot be known.
 
@@ -133,6 +134,7 @@ def measure(
             seen = _look(path, method, device_of)
         yield FileResidency(
             moment=moment,
+            host=host,
             path=os.path.relpath(path, directory),
             size_bytes=seen.size_bytes,
             resident_bytes=seen.resident_bytes,

@@ -13,11 +13,12 @@ import stat
 from typing import TYPE_CHECKING
 
 from ..errors import ProbeError
-from ..samples import INT64_MAX, Batch, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from ..samples import Batch, Sample
 
 _FREE_SPACE = "free space on that file system, then record again; the rows before this are intact"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -52,14 +53,10 @@ class Encoder:
 
 
 def _body(sample: Sample) -> str:
-    value = sample.value
-    if isinstance(value, int):
-        return f'"value":{value},"value_real":null,"text":null,"reason":null,'
-    if value is not None:
-        whole = int(value) if value.is_integer() and abs(value) < INT64_MAX else "null"
-        return f'"value":{whole},"value_real":{value!r},"text":null,"reason":null,'
+    if sample.value is not None:
+        return f'"value":{sample.value!r},"text":null,"reason":null,'
     text, reason = json.dumps(sample.text), json.dumps(sample.reason)
-    return f'"value":null,"value_real":null,"text":{text},"reason":{reason},'
+    return f'"value":null,"text":{text},"reason":{reason},'
 
 
 class Journal:

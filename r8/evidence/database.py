@@ -1,7 +1,7 @@
 """Checked runs as tables of an in-memory DuckDB, with every view of data/queries over them.
 
 The same SQL files that an analyst runs by hand (`data/queries/README.md`) make the tables and views
-here; this module says which directories they read, and what runs of schema 1 leave out.
+here; this module says which directories they read.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from r8.errors import MetricError
-from r8.evidence.upgrade import treatment_of
 from r8.resources import published_path, query_names, query_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from r8.evidence.reader import Evidence
-    from r8.model import Run
 
 # Views beyond the metrics: for analysts and for the pictures of a report.
 _BEYOND_METRICS = frozenset({"arms", "timelines", "claims"})
@@ -40,20 +38,12 @@ def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     # The judge has no network: what is not built in is an error, not a download.
     connection.execute("SET autoinstall_known_extensions = false")
-    directories = ", ".join(_quoted(str(evidence.path)) for evidence in found)
+    directories = ", ".join(_quoted(str(evidence.tables)) for evidence in found)
     connection.execute(f"SET VARIABLE r8_run_dirs = [{directories}]")
     run_ids = ", ".join(_quoted(evidence.run.run_id) for evidence in found)
     connection.execute(f"SET VARIABLE r8_run_ids = [{run_ids}]")
-    upgraded = ", ".join(_upgraded(evidence.run) for evidence in found)
-    connection.execute(f"SET VARIABLE r8_upgraded = MAP {{{upgraded}}}")
     make_views(connection)
     return connection
-
-
-def _upgraded(run: Run) -> str:
-    """An entry of the variable r8_upgraded: what run.json of schema 1 does not say."""
-    role, reads = (_quoted(one) if one else "NULL" for one in treatment_of(run))
-    return f"{_quoted(run.run_id)}: {{'role': {role}, 'reads': {reads}}}"
 
 
 @contextlib.contextmanager

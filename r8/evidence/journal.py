@@ -22,7 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import EvidenceError, SiteError
-from r8.model import Run
+from r8.model import KvRun, Run, TransferRun
 from r8.schema import SCHEMA_VERSION, TABLES, Column
 
 if TYPE_CHECKING:
@@ -232,13 +232,14 @@ class Journal:
             raise _disk_error(error, self.path) from error
 
 
-# Keys of run.json that runs written before them lack; the record's own default stands for them.
-ADDED_LATER = frozenset({"link_bytes_per_s", "recompute", "work"})
+# The records a `run.json` may hold, by the kind it says.
+KINDS: dict[str, type[Run]] = {record.kind: record for record in (KvRun, TransferRun)}
 
 
 def run_to_json(run: Run) -> dict[str, Any]:
     """The content of `run.json`; `run_from_json` gives an equal Run back."""
-    return dataclasses.asdict(run)
+    fields = dataclasses.asdict(run)
+    return {"schema_version": fields.pop("schema_version"), "kind": run.kind, **fields}
 
 
 def run_from_json(value: object, *, where: str) -> Run:
@@ -247,15 +248,19 @@ def run_from_json(value: object, *, where: str) -> Run:
     Raises EvidenceError naming the key that is unknown, missing or of the wrong type, and for
     another schema version before anything else is looked at.
     """
-    version = value.get("schema_version") if isinstance(value, dict) else None
+    fields = dict(value) if isinstance(value, dict) else {}
+    version = fields.get("schema_version")
     if version != SCHEMA_VERSION:
         raise EvidenceError(
             f"schema version is {version!r}, this R8 reads {SCHEMA_VERSION}",
             where=where,
             next_step="use the R8 release that wrote the run (`r8_version` in its run.json)",
         )
+    record = KINDS.get(str(fields.pop("kind", None)))
     try:
-        return typing.cast("Run", _decode(Run, value, "run"))
+        if record is None:
+            raise ValueError(f"key 'run.kind' is none of {', '.join(KINDS)}")  # noqa: TRY301
+        return typing.cast("Run", _decode_record(record, fields, "run"))
     except ValueError as error:
         raise EvidenceError(
             str(error), where=where, next_step="compare it with class Run in r8/model.py"
@@ -264,18 +269,13 @@ def run_from_json(value: object, *, where: str) -> Run:
 
 def _decode(hint: Any, value: Any, name: str) -> Any:
     """`value` as the annotated type `hint`; ValueError names the place."""
-    if isinstance(hint, types.UnionType):  # only `X | None` occurs in the records
-        return None if value is None else _decode(typing.get_args(hint)[0], value, name)
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in {types.UnionType, typing.Union}:  # only `X | None` occurs in the records
+        return None if value is None else _decode(parts[0], value, name)
+    if origin is not None:
+        return _decode_several(origin, parts, value, name)
     if dataclasses.is_dataclass(hint):
         return _decode_record(typing.cast("type", hint), value, name)
-    if typing.get_origin(hint) is dict:
-        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            raise ValueError(f"key {name!r} must map names to text")
-        return value
-    if typing.get_origin(hint) is tuple:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise ValueError(f"key {name!r} must be a list of text")
-        return tuple(value)
     if issubclass(hint, Enum):
         return hint(value)
     if type(value) is not hint:
@@ -283,17 +283,29 @@ def _decode(hint: Any, value: Any, name: str) -> Any:
     return value
 
 
+def _decode_several(origin: Any, parts: tuple[Any, ...], value: Any, name: str) -> Any:
+    if origin is typing.Literal:
+        if value not in parts:
+            raise ValueError(f"key {name!r} is {value!r}, none of {', '.join(map(str, parts))}")
+        return value
+    if origin is dict:
+        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+            raise ValueError(f"key {name!r} must map names to text")
+        return value
+    if not isinstance(value, list):
+        raise ValueError(f"key {name!r} must be a list")  # noqa: TRY004 - one error to catch
+    return tuple(_decode(parts[0], item, name) for item in value)
+
+
 def _decode_record(record: type, value: Any, name: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"key {name!r} must be an object")  # noqa: TRY004 - one error to catch
     hints = typing.get_type_hints(record)
+    wanted = [field.name for field in dataclasses.fields(record)]
     for key in value:
-        if key not in hints:
+        if key not in wanted:
             raise ValueError(f"unknown key {name}.{key}")
-    for key in hints:
-        if key not in value and key not in ADDED_LATER:
+    for key in wanted:
+        if key not in value:
             raise ValueError(f"missing key {name}.{key}")
-    given = {key: hint for key, hint in hints.items() if key in value}
-    return record(
-        **{key: _decode(hint, value[key], f"{name}.{key}") for key, hint in given.items()}
-    )
+    return record(**{key: _decode(hints[key], value[key], f"{name}.{key}") for key in wanted})

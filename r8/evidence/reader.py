@@ -2,6 +2,7 @@
 
 What is accepted is exactly what the finaliser seals: every file the manifest lists, with its
 digest, and no file besides; `run.json` strictly a Run; every table with the schema of this version.
+The reference runs of the schema before are read through `r8.evidence.upgrade`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from r8.errors import EvidenceError, IncompleteRunError, TamperedRunError
 from r8.evidence.journal import RUN_FILE, run_from_json
 from r8.evidence.manifest import MANIFEST, parse_manifest, relative_files, sha256_file
+from r8.evidence.upgrade import FROM_VERSION, upgrade
 from r8.schema import SCHEMA_VERSION, TABLES, Table
 
 if TYPE_CHECKING:
@@ -35,10 +37,11 @@ class Evidence:
     run: Run
     path: Path
     manifest: Mapping[str, str]  # relative file name -> SHA-256 in hex
+    tables: Path  # where run.json and the tables of this schema lie: `path`, unless upgraded
 
     def table_path(self, name: str) -> Path:
         """The Parquet file of one table of `r8.schema.TABLES`."""
-        return self.path / f"{TABLES[name].name}.parquet"
+        return self.tables / f"{TABLES[name].name}.parquet"
 
     def table(self, name: str) -> pa.Table:
         """One table in memory."""
@@ -71,10 +74,13 @@ def read_run(path: Path) -> Evidence:
         )
     manifest = parse_manifest(path)
     _check_files(path, manifest)
-    run = _read_run_file(path / RUN_FILE)
+    written = _json(path / RUN_FILE)
+    old = isinstance(written, dict) and written.get("schema_version") == FROM_VERSION
+    tables = upgrade(path) if old else path
+    run = run_from_json(_json(tables / RUN_FILE), where=str(path / RUN_FILE))
     for table in TABLES.values():
-        _check_table(path / f"{table.name}.parquet", table, run.run_id)
-    return Evidence(run=run, path=path, manifest=manifest)
+        _check_table(tables / f"{table.name}.parquet", table, run.run_id)
+    return Evidence(run=run, path=path, manifest=manifest, tables=tables)
 
 
 def read_runs(paths: Iterable[Path]) -> list[Evidence]:
@@ -95,20 +101,13 @@ def read_runs(paths: Iterable[Path]) -> list[Evidence]:
     return list({evidence.path: evidence for evidence in runs}.values())
 
 
-def find_runs(root: Path, campaign: str | None = None) -> list[Path]:
-    """Finished run directories anywhere below `root`, sorted; not yet checked.
-
-    With `campaign`, only runs of that campaign; a `run.json` that cannot be read then raises
-    EvidenceError, because it might be one of them.
-    """
-    found = sorted(
+def find_runs(root: Path) -> list[Path]:
+    """Finished run directories anywhere below `root`, sorted; not yet checked."""
+    return sorted(
         manifest.parent
         for manifest in root.rglob(MANIFEST)
         if not manifest.parent.name.endswith(UNFINISHED_SUFFIXES)
     )
-    if campaign is None:
-        return found
-    return [path for path in found if _read_run_file(path / RUN_FILE).campaign_id == campaign]
 
 
 def _check_files(path: Path, manifest: Mapping[str, str]) -> None:
@@ -133,16 +132,16 @@ def _tampered(what: str, path: Path) -> TamperedRunError:
     )
 
 
-def _read_run_file(path: Path) -> Run:
+def _json(path: Path) -> object:
     try:
-        value = json.loads(path.read_bytes())
+        found: object = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise EvidenceError(
             f"run.json cannot be read: {error}",
             where=str(path),
             next_step="fetch the run directory again",
         ) from error
-    return run_from_json(value, where=str(path))
+    return found
 
 
 def _check_table(path: Path, table: Table, run_id: str) -> None:

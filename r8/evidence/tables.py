@@ -6,6 +6,8 @@ might read more kindly than R8 does, is read line by line, so that a fault is na
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import io
 import json
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from r8.errors import EvidenceError
 from r8.evidence.engine_log import parse_log
 from r8.evidence.journal import journal_columns, row_fault
 from r8.evidence.layout import TableWriter
+from r8.evidence.log_clock import LogClock, Mark
 from r8.schema import TABLES
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 # Some 60 000 probe rows: a week of them must not need a week of memory.
 _BLOCK_BYTES = 16 << 20
 _BATCH_ROWS = 50_000
+# More than the longest stretch of lines without a stamp, such as a traceback.
+_TAIL_BYTES = 1 << 20
 # Halves of surrogate pairs and words JSON does not know: Arrow takes some of them, R8 none.
 _ESCAPE, _UNUSUAL = b"\\u", (b"\\ud", b"\\uD")
 
@@ -58,15 +63,37 @@ def _with_run(table: pa.Table, name: str, run_id: str) -> pa.Table:
 
 def _log_batches(partial: Path) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
+    marks = _marks(partial / "events.jsonl")
     for path in sorted((partial / "raw").glob("server-*.log")):
         instance = path.name.removeprefix("server-").removesuffix(".log")
+        clock = LogClock(marks, instance)
+        clock.set_zone(*_stamped_ends(path, clock))
         with path.open("rb") as lines:
             for row in parse_log(lines, instance=instance):
-                batch.append(row)
+                batch.append(row | clock.instants(str(row["text"])))
                 if len(batch) >= _BATCH_ROWS:
                     yield batch
                     batch = []
     yield batch
+
+
+def _marks(path: Path) -> list[Mark]:
+    """The run's events; lines that are none are named when their own table is written."""
+    found = []
+    for line in path.read_bytes().splitlines() if path.is_file() else ():
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            row = json.loads(line)
+            found.append(Mark(**{one.name: row.get(one.name) for one in dataclasses.fields(Mark)}))
+    return found
+
+
+def _stamped_ends(path: Path, clock: LogClock) -> tuple[str | None, str | None]:
+    """The first and the last line of a log that has a stamp."""
+    with path.open("rb") as file:
+        first = clock.first_stamped(line.decode(errors="replace") for line in file)
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        tail = reversed(file.readlines())
+        return first, clock.first_stamped(line.decode(errors="replace") for line in tail)
 
 
 def _journal_tables(path: Path, name: str, torn: list[int]) -> Iterator[pa.Table]:

@@ -12,6 +12,7 @@ from r8.forensics import transfer
 from r8.forensics.link import WIRE_TOLERANCE, wire_balances
 from r8.forensics.rule import Rule
 from r8.message import Check, missing, not_applicable
+from r8.model import Device
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
@@ -95,13 +96,13 @@ def _layers(case: Case, device: int | None) -> list[Check]:
 
 
 def _members(case: Case, device: int) -> list[Check]:
-    name = case.run.kv_device
-    members = case.members(name)
+    members = case.members(case.device)
     if not members:
         return []
-    total = case.members_read_bytes(name, "measure")
+    total = case.members_read_bytes(case.device, "measure")
     if total is None:
-        return [missing("members_read_bytes", "c4-members-unknown", members=", ".join(members))]
+        names = ", ".join(one.name for one in members)
+        return [missing("members_read_bytes", "c4-members-unknown", members=names)]
     return [
         Check(
             quantity="members_read_bytes",
@@ -110,7 +111,7 @@ def _members(case: Case, device: int) -> list[Check]:
             limit=((1 - BALANCE_TOLERANCE) * device, (1 + BALANCE_TOLERANCE) * device),
             unit="bytes",
             message="c4-members",
-            facts={"device": name, "read_bytes": device},
+            facts={"device": case.device.name, "read_bytes": device},
         )
     ]
 
@@ -160,21 +161,20 @@ def _excess(case: Case, excess: int, device: int) -> Check:
 
 def _reads_elsewhere(case: Case, device: int) -> int | None:
     """Bytes whole devices outside the KV tier read; `None` when none of them was sampled."""
-    run = case.run
-    kv = {run.kv_device, *case.members(run.kv_device), *run.other_kv_devices}
-    names = case.rows(
-        "SELECT DISTINCT device FROM probes WHERE run_id = $run AND probe = 'disk' ORDER BY 1"
+    kv = {case.device, *case.members(case.device), *case.run.other_kv_devices}
+    rows = case.rows(
+        "SELECT DISTINCT host, device FROM probes WHERE run_id = $run AND probe = 'disk' "
+        "ORDER BY ALL"
     )
+    others = {Device(host=host, name=name) for host, name in rows} - kv
     sizes = [
-        case.read_bytes(name, "measure")
-        for (name,) in names
-        if name not in kv and case.text(name, "kind") in WHOLE_KINDS
+        case.read_bytes(one, "measure") for one in others if case.text(one, "kind") in WHOLE_KINDS
     ]
     known = [size for size in sizes if size is not None]
     if not known:
         return None
     # A loop device's backing file lies on another device: its bytes explain nothing there.
-    backing = device if case.text(run.kv_device, "kind") == "loop" else 0
+    backing = device if case.text(case.device, "kind") == "loop" else 0
     return max(0, sum(known) - backing)
 
 

@@ -7,8 +7,10 @@ rule's numbers are the report's numbers.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from r8.model import Device, KvRun, TransferRun
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,6 +44,28 @@ class Case:
     _answers: dict[tuple[str, str], list[tuple[Any, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    @property
+    def kv_run(self) -> KvRun:
+        """The run of a KV engine; a rule that needs one is put to no other run.
+
+        Raises:
+            TypeError: the run is a transfer.
+
+        """
+        if not isinstance(self.run, KvRun):
+            raise TypeError(f"{self.run.run_id} has no KV engine")
+        return self.run
+
+    @property
+    def transfer(self) -> TransferRun | None:
+        """The run as a transfer; `None` where a KV engine answers requests."""
+        return self.run if isinstance(self.run, TransferRun) else None
+
+    @property
+    def device(self) -> Device:
+        """The device the arm names, on the host that has it."""
+        return Device(host=self.run.kv_host, name=self.run.kv_device)
 
     def rows(self, sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
         """Rows of a query that names this run as `$run`."""
@@ -90,51 +114,55 @@ class Case:
         )
         return round(rows[0][0]) if len(rows) == 1 else None
 
-    def read_bytes(self, device: str, phase: str, occurrence: int = 1) -> int | None:
+    def read_bytes(self, device: Device, phase: str, occurrence: int = 1) -> int | None:
         """Bytes a block device read in a phase, by the shared view `phase_reads`."""
         rows = self.rows(
             "SELECT read_bytes FROM phase_reads WHERE run_id = $run AND probe = 'disk' "
-            "AND device = $device AND phase = $phase AND occurrence = $occurrence",
-            device=device,
+            "AND host = $host AND device = $device AND phase = $phase "
+            "AND occurrence = $occurrence",
+            host=device.host,
+            device=device.name,
             phase=phase,
             occurrence=occurrence,
         )
         size = rows[0][0] if len(rows) == 1 else None
         return None if size is None else int(size)
 
-    def members_read_bytes(self, device: str, phase: str) -> int | None:
+    def members_read_bytes(self, device: Device, phase: str) -> int | None:
         """Sum of the bytes the members of a device read; `None` when one of them is not known."""
         each = [self.read_bytes(member, phase) for member in self.members(device)]
         known = [size for size in each if size is not None]
         return sum(known) if known and len(known) == len(each) else None
 
-    def members(self, device: str) -> tuple[str, ...]:
+    def members(self, device: Device) -> tuple[Device, ...]:
         """Members of a stacked device, as the topology named them; empty for other devices."""
         rows = self.rows(
-            "SELECT member FROM device_members WHERE run_id = $run AND device = $device "
-            "ORDER BY position",
-            device=device,
+            "SELECT member FROM device_members WHERE run_id = $run AND host = $host "
+            "AND device = $device ORDER BY position",
+            host=device.host,
+            device=device.name,
         )
-        return tuple(member for (member,) in rows)
+        return tuple(Device(host=device.host, name=member) for (member,) in rows)
 
-    def layers(self, device: str) -> tuple[str, ...]:
+    def layers(self, device: Device) -> tuple[Device, ...]:
         """The device and everything the topology names below it, upper layers first."""
-        found: list[str] = []
+        found: list[Device] = []
         queue = [device]
         while queue:
-            name = queue.pop(0)
-            if name in found or not name:
+            layer = queue.pop(0)
+            if layer in found:
                 continue
-            found.append(name)
-            queue += [one.strip() for one in (self.text(name, "members") or "").split(",")]
+            found.append(layer)
+            names = (self.text(layer, "members") or "").split(",")
+            queue += [replace(layer, name=name.strip()) for name in names if name.strip()]
         return tuple(found)
 
-    def transports(self, device: str) -> frozenset[str]:
+    def transports(self, device: Device) -> frozenset[str]:
         """How the device is reached: `rdma`, `tcp`, `fc`, `pcie`; empty where nobody says."""
         words = (self.text(layer, "transport") for layer in self.layers(device))
         return frozenset(word for word in words if word)
 
-    def grown(self, probe: str, device: str, counter: str, window: Window) -> int | None:
+    def grown(self, probe: str, device: Device, counter: str, window: Window) -> int | None:
         """By how much a counter grew, from its last reading before to its first after the window.
 
         `None` when a reading is missing on either side, or an epoch ended in between.
@@ -144,10 +172,11 @@ class Case:
             "FILTER (mono_ns <= $begin), arg_max(coalesce(epoch, 0), mono_ns) "
             "FILTER (mono_ns <= $begin), arg_min(value, mono_ns) FILTER (mono_ns >= $end), "
             "arg_min(coalesce(epoch, 0), mono_ns) FILTER (mono_ns >= $end) FROM probes "
-            "WHERE run_id = $run AND probe = $probe AND device = $device AND counter = $counter "
-            "AND value IS NOT NULL",
+            "WHERE run_id = $run AND probe = $probe AND host = $host AND device = $device "
+            "AND counter = $counter AND value IS NOT NULL",
             probe=probe,
-            device=device,
+            host=device.host,
+            device=device.name,
             counter=counter,
             begin=window.begin_ns,
             end=window.end_ns,
@@ -157,14 +186,15 @@ class Case:
             return None
         return int(after - before)
 
-    def text(self, device: str, counter: str) -> str | None:
+    def text(self, device: Device, counter: str) -> str | None:
         """First reading of a device's topology; `None` when absent."""
         rows = self.rows(
-            "SELECT device, counter, arg_min(coalesce(text, value::VARCHAR), mono_ns) FROM probes "
-            "WHERE run_id = $run AND probe = 'topology' AND coalesce(text, value::VARCHAR) "
-            "IS NOT NULL GROUP BY device, counter"
+            "SELECT host, device, counter, "
+            "arg_min(coalesce(text, value::BIGINT::VARCHAR), mono_ns) AS word FROM probes "
+            "WHERE run_id = $run AND probe = 'topology' GROUP BY ALL HAVING word IS NOT NULL"
         )
-        return next((str(word) for *named, word in rows if named == [device, counter]), None)
+        wanted = [device.host, device.name, counter]
+        return next((str(word) for *named, word in rows if named == wanted), None)
 
 
 def _facts(detail: str | None) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def certify(run: Run, connection: duckdb.DuckDBPyConnection) -> tuple[Finding, .
 
 
 def _with_reason(rule: Rule, finding: Finding, case: Case, run: Run) -> Finding:
-    """Why a rule about a block device cannot be known on a rung that has none."""
+    """Why a rule about a block device cannot be known at a fallback level that has none."""
     if run.kv_device or not rule.of_device or finding.answer is not Answer.UNKNOWN:
         return finding
-    why = missing("kv_device", "no-block-device", rung=run.rung)
+    why = missing("kv_device", "no-block-device", fallback_level=run.fallback_level)
     return replace(finding, checks=(why, *network.mounted(case, rule.rule_id), *finding.checks))
 
 

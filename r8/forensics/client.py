@@ -120,8 +120,8 @@ def released_together(case: Case) -> list[Check]:
 
 def _loads_overlap(case: Case, rows: list[transfer.Row]) -> list[Check]:
     """Engines let go at one instant loaded at the same time."""
-    work = case.run.work
-    if work is None or work.tool != transfer.ENGINE or work.job != "load" or len(rows) == 1:
+    run = case.transfer
+    if run is None or run.tool != transfer.ENGINE or run.job != "load" or len(rows) == 1:
         return []
     shared_ns = min(row["end_ns"] for row in rows) - max(row["begin_ns"] for row in rows)
     longest_ns = max(row["end_ns"] - row["begin_ns"] for row in rows)

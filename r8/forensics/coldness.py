@@ -26,10 +26,11 @@ RESIDENT_SHARE_MAX = 0.01
 QUIET_SHARE_MIN = 0.5
 # Inside the interval only: a sample before it may fall into the sync that made it quiet.
 _WRITTEN = """
-SELECT min(mono_ns), max(mono_ns), arg_min(value, mono_ns), arg_max(value, mono_ns)
+SELECT min(mono_ns), max(mono_ns),
+       (arg_max(value, mono_ns) - arg_min(value, mono_ns))::BIGINT
 FROM probes
-WHERE run_id = $run AND probe = 'disk' AND device = $device AND counter = 'write_sectors'
-  AND value IS NOT NULL AND mono_ns BETWEEN $begin_ns AND $end_ns
+WHERE run_id = $run AND probe = 'disk' AND host = $host AND device = $device
+  AND counter = 'write_sectors' AND value IS NOT NULL AND mono_ns BETWEEN $begin_ns AND $end_ns
 """
 
 
@@ -67,7 +68,7 @@ def _covers_the_cell(case: Case, found: object) -> Check:
         quantity="pool_bytes",
         measured=found,
         op=">=",
-        limit=case.run.expectation.hit_bytes,
+        limit=case.run.expected_bytes,
         unit="bytes",
         message="c2-covers-the-cell",
     )
@@ -78,13 +79,19 @@ def _writes_quiet(case: Case, durable_ns: int, quiet_ns: object) -> Check:
     drop = case.event("drop_begin")
     if drop is None or not isinstance(quiet_ns, int) or quiet_ns <= 0:
         return missing(quantity, "c2-no-quiet-interval")
-    rows = case.rows(_WRITTEN, device=device, begin_ns=durable_ns - quiet_ns, end_ns=drop.mono_ns)
-    first_ns, last_ns, first, last = rows[0]
+    rows = case.rows(
+        _WRITTEN,
+        host=case.run.kv_host,
+        device=device,
+        begin_ns=durable_ns - quiet_ns,
+        end_ns=drop.mono_ns,
+    )
+    first_ns, last_ns, sectors = rows[0]
     if first_ns is None or last_ns - first_ns < QUIET_SHARE_MIN * quiet_ns:
         return missing(quantity, "c2-writes-not-sampled", device=device, quiet_ns=quiet_ns)
     return Check(
         quantity=quantity,
-        measured=(last - first) * BYTES_PER_SECTOR,
+        measured=sectors * BYTES_PER_SECTOR,
         op="within",
         limit=(0, QUIET_WRITE_BYTES_MAX),
         unit="bytes",

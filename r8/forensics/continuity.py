@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
 from r8.message import Check, missing
+from r8.model import Device
 from r8.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ ARROW = " -> "
 # Readings from the last at or before the window to the first at or after it.
 _STEPS = """
 WITH readings AS (
-  SELECT device, counter, mono_ns, value, coalesce(epoch, 0) AS epoch,
+  SELECT host, device, counter, mono_ns, value, coalesce(epoch, 0) AS epoch,
          lag(mono_ns) OVER w AS mono_before, lag(value) OVER w AS value_before,
          lag(coalesce(epoch, 0)) OVER w AS epoch_before
   FROM probes
-  WHERE run_id = $run AND probe = 'disk' AND list_contains($devices, device)
+  WHERE run_id = $run AND probe = 'disk' AND list_contains($devices, host || ' ' || device)
     AND value IS NOT NULL AND NOT list_contains($gauges, counter)
-  WINDOW w AS (PARTITION BY device, counter ORDER BY mono_ns)
+  WINDOW w AS (PARTITION BY host, device, counter ORDER BY mono_ns)
 )
 SELECT * FROM readings
 WHERE mono_before IS NOT NULL AND mono_ns > $begin_ns AND mono_before < $end_ns
@@ -38,7 +39,7 @@ GOOD_STATES = {
     "array_state": frozenset({"clean", "active", "active-idle", "write-pending", "readonly"}),
 }
 _STATES = """
-SELECT probe, device, counter, count(*), count(*) FILTER (text IS NULL),
+SELECT probe, host, device, counter, count(*), count(*) FILTER (text IS NULL),
        count(DISTINCT coalesce(epoch, 0)), list_sort(list_distinct(list(text))) FROM probes
 WHERE run_id = $run AND probe IN ('nvme', 'nic') AND mono_ns BETWEEN $begin_ns AND $end_ns
   AND counter IN ('state', 'address', 'transport', 'operstate', 'array_state')
@@ -52,22 +53,22 @@ def nothing_regressed(case: Case) -> list[Check]:
     if window is None:
         return [missing("measure_window", "no-measure-window")]
     run = case.run
-    devices = [run.kv_device, *case.members(run.kv_device), *run.other_kv_devices]
+    devices = [case.device, *case.members(case.device), *run.other_kv_devices]
     return [
         *_counters(case, devices, window),
         *[_identity(case, device, window) for device in devices],
         *_states(case, window),
-        *[_engine_lives(case, instance, window) for instance in run.instances],
+        *[_engine_lives(case, instance, window) for instance in run.processes],
     ]
 
 
-def _counters(case: Case, devices: list[str], window: Window) -> list[Check]:
+def _counters(case: Case, devices: list[Device], window: Window) -> list[Check]:
     rows = case.rows(
-        f"SELECT count(*), count(DISTINCT device), "  # noqa: S608  # constant text, bound values
+        f"SELECT count(*), count(DISTINCT (host, device)), "  # noqa: S608  # constant text, bound values
         "count(*) FILTER (value < value_before), "
         "count(*) FILTER (epoch <> epoch_before), max(mono_ns - mono_before) "
         f"FROM ({_STEPS})",
-        devices=devices,
+        devices=[f"{one.host} {one.name}" for one in devices],
         gauges=list(GAUGES),
         begin_ns=window.begin_ns,
         end_ns=window.end_ns,
@@ -103,18 +104,19 @@ def _counters(case: Case, devices: list[str], window: Window) -> list[Check]:
     ]
 
 
-def _identity(case: Case, device: str, window: Window) -> Check:
+def _identity(case: Case, device: Device, window: Window) -> Check:
     """The same disk instance, members and state at every reading, and one after the window."""
     readings = case.rows(
-        "SELECT counter, coalesce(text, value::VARCHAR), mono_ns FROM probes "
-        "WHERE run_id = $run AND probe = 'topology' AND device = $device "
+        "SELECT counter, coalesce(text, value::BIGINT::VARCHAR), mono_ns FROM probes "
+        "WHERE run_id = $run AND probe = 'topology' AND host = $host AND device = $device "
         "AND counter IN ('diskseq', 'state', 'members', 'kind') ORDER BY mono_ns",
-        device=device,
+        host=device.host,
+        device=device.name,
     )
     before = any(row[2] <= window.begin_ns for row in readings)
     after = any(row[2] >= window.end_ns for row in readings)
     if not (before and after):
-        return missing("identity_changes", "c8-topology-not-read", device=device)
+        return missing("identity_changes", "c8-topology-not-read", device=device.name)
     # In the order of the readings, so that an arrow points from what was to what became of it.
     words: dict[str, dict[str | None, None]] = {}
     for counter, word, _ in readings:
@@ -127,7 +129,7 @@ def _identity(case: Case, device: str, window: Window) -> Check:
         limit=0,
         message="c8-changed" if changed else "c8-unchanged",
         facts={
-            "device": device,
+            "device": device.name,
             "diskseq": next(iter(words.get("diskseq", {None}))),
             "changes": ", ".join(f"{name} {ARROW.join(found)}" for name, found in changed.items()),
         },
@@ -136,8 +138,8 @@ def _identity(case: Case, device: str, window: Window) -> Check:
 
 def _states(case: Case, window: Window) -> list[Check]:
     """Controllers and links, which fail while disk counters merely stand still."""
-    transports = case.transports(case.run.kv_device)
-    layers = case.layers(case.run.kv_device)
+    transports = case.transports(case.device)
+    layers = case.layers(case.device)
     rows = case.rows(
         _STATES,
         begin_ns=window.begin_ns - SAMPLE_GAP_NS_MAX,
@@ -148,10 +150,16 @@ def _states(case: Case, window: Window) -> list[Check]:
             return []  # neither NVMe nor a link: the device's own state is looked at above
         found = ", ".join(sorted(transports))
         return [missing("state_faults", "c8-no-controller-state", transports=found)]
-    return [_state(*row) for row in rows if _concerns(row[0], row[1], layers, transports)]
+    return [
+        _state(probe, device, *facts)
+        for probe, host, device, *facts in rows
+        if _concerns(probe, Device(host=host, name=device), layers, transports)
+    ]
 
 
-def _concerns(probe: str, device: str, layers: tuple[str, ...], found: frozenset[str]) -> bool:
+def _concerns(
+    probe: str, device: Device, layers: tuple[Device, ...], found: frozenset[str]
+) -> bool:
     # A controller's number is not its namespace's: every controller and link counts where KV comes
     # over NVMe or a network; elsewhere they are other people's.
     return device in layers or bool(found) if probe == "nvme" else bool(found - {"pcie"})

@@ -16,6 +16,7 @@ from r8.forensics.case import Window
 from r8.forensics.coldness import RESIDENT_SHARE_MAX, files_at, resident
 from r8.forensics.rule import Rule
 from r8.message import Check, Fact, missing, not_applicable
+from r8.model import Device
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -71,7 +72,7 @@ def warm_read_is_refused(case: Case) -> list[Check]:
     if _reads_past_the_page_cache(case):
         return [missing("warm_read", "n1-past-the-page-cache")]
     requests = _requests(case, control)
-    expectation = case.run.expectation
+    expectation = case.kv_run.expectation
     hits = sum(row[2] for row in requests) * expectation.chunk_bytes // expectation.chunk_tokens
     if not hits:
         return [missing("warm_read_hit_bytes", "n1-nothing-hit")]
@@ -125,11 +126,14 @@ def _drop_ran(case: Case, control: Control) -> Check:
 def _through_the_page_cache(case: Case, control: Control, hits: int) -> Check:
     """The engine read files; a tier in DRAM would have answered without."""
     processes = case.rows(
-        "SELECT DISTINCT device FROM probes WHERE run_id = $run AND probe = 'process' "
+        "SELECT DISTINCT host, device FROM probes WHERE run_id = $run AND probe = 'process' "
         "AND counter = 'rchar'"
     )
     window = Window(begin_ns=control.begin_ns, end_ns=control.end_ns)
-    each = [case.grown("process", name, "rchar", window) for (name,) in processes]
+    each = [
+        case.grown("process", Device(host=host, name=name), "rchar", window)
+        for host, name in processes
+    ]
     known = [size for size in each if size is not None]
     if not known:
         return missing("process_rchar_bytes", "n1-rchar-unknown")
@@ -151,7 +155,7 @@ def _refused(case: Case, control: Control, hits: int) -> list[Check]:
     files = files_at(case, WARM_READ, drop.mono_ns if drop else 0, control.begin_ns)
     sizes = [row[2] for row in files if row[2] is not None]
     cached = sum(sizes) if files and len(sizes) == len(files) else None
-    device = case.read_bytes(case.run.kv_device, "control", control.occurrence)
+    device = case.read_bytes(case.device, "control", control.occurrence)
     warm = resident(files).measured if files else None
     # As many bytes as were hit: from the device it looks cold, in the page cache it was warm.
     looks_cold = None if device is None else device >= FLOOR_SHARE * hits
@@ -217,7 +221,7 @@ def warm_load_is_refused(case: Case) -> list[Check]:
         return [missing("warm_load", "n1-no-warm-load")]
     if not moved:
         return [missing("warm_load_bytes", "n1-nothing-loaded")]
-    device = case.read_bytes(case.run.kv_device, "warm")
+    device = case.read_bytes(case.device, "warm")
     if device is None:
         return [missing("warm_read_bytes", "n1-device-unknown")]
     return _warm_load(case, window.begin_ns, moved, device)

@@ -53,7 +53,7 @@ def counters_agree(case: Case) -> list[Check]:
     if window is None:
         return [missing("measure_window", "no-measure-window")]
     checks = [_joined(case)]
-    for instance in case.run.instances:
+    for instance in case.run.processes:
         checks += _instance(case, instance, window)
     return checks
 
@@ -136,8 +136,7 @@ def _grown(case: Case, instance: str, counter: str, window: Window) -> int | Non
 
 def loads_as_said(case: Case) -> list[Check]:
     """E2 of a job: each engine says that it loaded what it was given, and in no longer a time."""
-    work = case.run.work
-    if work is None or work.tool != ENGINE:
+    if case.transfer is None or case.transfer.tool != ENGINE:
         return [not_applicable("engine_loads", "e2-no-engine-loads")]
     checks = []
     for worker, outcome, seen_s, detail, nbytes, *said in case.rows(_LOADS):

@@ -40,14 +40,14 @@ GROUP BY worker, part ORDER BY count(*) DESC, min(line) LIMIT 1
 
 def engine_sound(case: Case) -> list[Check]:
     """E1: no line of the engine's log says that it fell back to recompute."""
-    checks = [_none_of(case, name, "fatal", "e1-fatal", "e1-sound") for name in case.run.instances]
+    checks = [_none_of(case, name, "fatal", "e1-fatal", "e1-sound") for name in case.run.processes]
     return checks or [missing("instances", "no-instance")]
 
 
 def no_load_failed(case: Case) -> list[Check]:
     """E3: what the whole log of the engine's life says, the cells before this one included."""
     checks = []
-    for name in case.run.instances:
+    for name in case.run.processes:
         failed = _none_of(case, name, "trouble", "e3-failed-load", "e3-no-failed-load")
         checks += [failed] if failed.measured is None else [failed, _refusals(case, name)]
     return checks or [missing("instances", "no-instance")]
@@ -74,7 +74,7 @@ def _none_of(case: Case, instance: str, kind: str, some: str, none: str) -> Chec
 
 
 def _refusals(case: Case, instance: str) -> Check:
-    expectation = case.run.expectation
+    expectation = case.kv_run.expectation
     chunks = expectation.hit_tokens_per_session // expectation.chunk_tokens
     rows = case.rows(_REFUSED, instance=instance)
     if not rows:

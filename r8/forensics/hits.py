@@ -24,12 +24,12 @@ def hits_exact(case: Case) -> list[Check]:
     if not rows:
         return [missing("measured_requests", "no-measured-request")]
     checks = [_hit_tokens(case, rows), _prefix_cache_hits(rows), _retrieved(case, rows)]
-    checks += [check for instance in case.run.instances for check in _settings(case, instance)]
+    checks += [check for instance in case.run.processes for check in _settings(case, instance)]
     return [*checks, _no_dram_tier(case)]
 
 
 def _hit_tokens(case: Case, rows: list[tuple[Any, ...]]) -> Check:
-    chunk = case.run.expectation.chunk_tokens
+    chunk = case.kv_run.expectation.chunk_tokens
     seen = [
         (request_id, hit, chunk * ((prompt - 1) // chunk))
         for request_id, prompt, _, hit, *_ in rows
@@ -48,7 +48,7 @@ def _hit_tokens(case: Case, rows: list[tuple[Any, ...]]) -> Check:
             "exact": len(seen) - len(wrong),
             "requests": len(rows),
             "chunk": chunk,
-            "planned": case.run.expectation.hit_tokens_per_session,
+            "planned": case.kv_run.expectation.hit_tokens_per_session,
             "unseen": len(rows) - len(seen),
             "first": first,
             "hit": hit,
@@ -78,7 +78,7 @@ def _retrieved(case: Case, rows: list[tuple[Any, ...]]) -> Check:
         quantity="retrieved_tokens",
         measured=sum(loaded) if loaded else None,
         op="==",
-        limit=len(rows) * case.run.expectation.hit_tokens_per_session,
+        limit=len(rows) * case.kv_run.expectation.hit_tokens_per_session,
         unit="tokens",
         message="c6-retrieved",
         facts={"requests": len(loaded)},
@@ -86,7 +86,7 @@ def _retrieved(case: Case, rows: list[tuple[Any, ...]]) -> Check:
 
 
 def _settings(case: Case, instance: str) -> list[Check]:
-    config, expectation = case.server_config(instance), case.run.expectation
+    config, expectation = case.server_config(instance), case.kv_run.expectation
     if config is None:
         return [missing("server_config", "c6-config-not-read", instance=instance)]
     wanted: dict[str, Fact] = {

@@ -27,7 +27,7 @@ FROM probes WHERE run_id = $run AND probe = 'process' AND counter = 'read_bytes'
 def every_instance_read_its_own(case: Case) -> list[Check]:
     """S1: requests, hits and process bytes instance by instance, and their sum at the device."""
     run = case.run
-    if run.scenario != SCALING or len(run.instances) == 1:
+    if run.scenario != SCALING or len(run.processes) == 1:
         return [not_applicable("instances", "s1-one-engine")]
     rows = case.rows(_INSTANCES)
     checks = [check for row in rows for check in _instance(case, *row)]
@@ -37,9 +37,9 @@ def every_instance_read_its_own(case: Case) -> list[Check]:
 def _instance(
     case: Case, name: str, asked: int, hits: int | None, process: int | None
 ) -> list[Check]:
-    sessions, instances = case.run.expectation.sessions, len(case.run.instances)
+    sessions, instances = case.kv_run.expectation.sessions, len(case.run.processes)
     share = sessions // instances
-    planned = share * case.run.expectation.hit_bytes // sessions
+    planned = share * case.kv_run.expectation.hit_bytes // sessions
     asked_as_planned = Check(
         quantity="instance_requests",
         measured=asked,
@@ -94,7 +94,7 @@ def _told_apart(case: Case) -> Check:
 def _sum(case: Case, rows: list[tuple[Any, ...]]) -> Check:
     each = [row[2] for row in rows if row[2] is not None]
     device, hits = case.metric("device_read_bytes"), sum(each)
-    if len(each) < len(case.run.instances) or device is None:
+    if len(each) < len(case.run.processes) or device is None:
         return missing("device_read_bytes", "s1-sum-unknown")
     return Check(
         quantity="device_read_bytes",

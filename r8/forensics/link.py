@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
 from r8.message import Check, missing, not_applicable
+from r8.model import Device
 from r8.units import BYTES_PER_SECTOR, NS_PER_S
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ WITH readings AS (
          coalesce(max(value) FILTER (counter = 'in_flight'), 0) AS in_flight,
          max(value) FILTER (counter = 'reads') AS reads
   FROM probes
-  WHERE run_id = $run AND probe = $probe AND device = $device AND value IS NOT NULL
+  WHERE run_id = $run AND probe = $probe AND host = $host AND device = $device AND value IS NOT NULL
     AND counter IN ($counter, 'in_flight', 'reads') AND mono_ns BETWEEN $begin AND $end
   GROUP BY mono_ns
 ),
@@ -61,21 +62,21 @@ ORDER BY (moved - carried) / span_ns DESC LIMIT 1
 # The readings that enclose a window.
 _EDGES = """
 SELECT max(mono_ns) FILTER (mono_ns <= $begin), min(mono_ns) FILTER (mono_ns >= $end)
-FROM probes WHERE run_id = $run AND probe = $probe AND device = $device AND counter = $counter
-  AND value IS NOT NULL
+FROM probes WHERE run_id = $run AND probe = $probe AND host = $host AND device = $device
+  AND counter = $counter AND value IS NOT NULL
 """
 
 
 def link_not_exceeded(case: Case) -> list[Check]:
     """C9: neither the device nor the network adapter moved bytes faster than the declared link."""
     run = case.run
-    fabric = case.transports(run.kv_device) & FABRICS
+    fabric = case.transports(case.device) & FABRICS
     if run.link_bytes_per_s is None:
         return [_no_link(case, fabric)]
     window = case.window("measure")
     if window is None:
         return [missing("measure_window", "no-measure-window")]
-    checks = [_within(case, ("disk", run.kv_device, "read_sectors", BYTES_PER_SECTOR), window)]
+    checks = [_within(case, ("disk", case.device, "read_sectors", BYTES_PER_SECTOR), window)]
     checks += [
         _within(case, ("nic", device, counter, 1), window)
         for device, counter in receive_counters(case, fabric)
@@ -84,8 +85,8 @@ def link_not_exceeded(case: Case) -> list[Check]:
 
 
 def _no_link(case: Case, fabric: frozenset[str]) -> Check:
-    device = case.run.kv_device
-    kind = case.text(device, "kind")
+    device = case.device.name
+    kind = case.text(case.device, "kind")
     if kind is None:
         return missing("device_kind", "c9-kind-unknown", device=device)
     if fabric:
@@ -94,28 +95,28 @@ def _no_link(case: Case, fabric: frozenset[str]) -> Check:
     return not_applicable("link_bytes_per_s", "c9-no-link", device=device, kind=kind)
 
 
-def receive_counters(case: Case, fabric: frozenset[str]) -> list[tuple[str, str]]:
+def receive_counters(case: Case, fabric: frozenset[str]) -> list[tuple[Device, str]]:
     """(device, counter) of the best receive counter of each sampled adapter or port."""
     wanted = [name for one in sorted(fabric) for name in RECEIVE_COUNTERS.get(one, ())]
     rows = case.rows(
-        "SELECT DISTINCT device, counter FROM probes WHERE run_id = $run AND probe = 'nic' "
+        "SELECT DISTINCT host, device, counter FROM probes WHERE run_id = $run AND probe = 'nic' "
         "AND list_contains($wanted, counter) AND value IS NOT NULL",
         wanted=wanted,
     )
-    best: dict[str, str] = {}
-    for device, counter in sorted(rows, key=lambda row: wanted.index(row[1])):
-        best.setdefault(device, counter)
+    best: dict[Device, str] = {}
+    for host, name, counter in sorted(rows, key=lambda row: wanted.index(row[2])):
+        best.setdefault(Device(host=host, name=name), counter)
     # A port's counters and its interface's count the same bytes: the interface's driver wins.
     if any(counter.startswith("ethtool.") for counter in best.values()):
-        best = {name: one for name, one in best.items() if one.startswith("ethtool.")}
-    return sorted(best.items())
+        best = {card: one for card, one in best.items() if one.startswith("ethtool.")}
+    return sorted(best.items(), key=lambda one: (one[0].host, one[0].name))
 
 
-def _within(case: Case, source: tuple[str, str, str, int], window: Window) -> Check:
+def _within(case: Case, source: tuple[str, Device, str, int], window: Window) -> Check:
     probe, device, counter, scale = source
-    place = {"probe": probe, "device": device, "counter": counter}
+    place = {"probe": probe, "host": device.host, "device": device.name, "counter": counter}
     (edges,) = case.rows(_EDGES, begin=window.begin_ns, end=window.end_ns, **place)
-    shown = {"device": device, "counter": counter.rpartition(".")[2]}
+    shown = {"device": device.name, "counter": counter.rpartition(".")[2]}
     if None in edges:
         return missing("peak_bytes_per_s", "c9-counter-not-read", **shown)
     begin, end = edges
@@ -134,7 +135,7 @@ def _within(case: Case, source: tuple[str, str, str, int], window: Window) -> Ch
         unit="bytes/s",
         message="c9-peak",
         facts={
-            "device": device,
+            "device": device.name,
             "counter": shown["counter"],
             "moved_bytes": moved,
             "span_ns": span_ns,
@@ -146,7 +147,7 @@ def _within(case: Case, source: tuple[str, str, str, int], window: Window) -> Ch
 
 def wire_balances(case: Case, device_bytes: int) -> list[Check]:
     """The wire's part of C4: received bytes over device bytes as in the run's own calibration."""
-    fabric = case.transports(case.run.kv_device) & FABRICS
+    fabric = case.transports(case.device) & FABRICS
     if not fabric:
         return [not_applicable("wire_bytes", "c4-no-wire", device=case.run.kv_device)]
     measured, calibrated = case.window("measure"), case.window("wire_calibration")
@@ -180,7 +181,7 @@ def wire_balances(case: Case, device_bytes: int) -> list[Check]:
     ]
 
 
-def _received(case: Case, counters: list[tuple[str, str]], window: Window) -> int | None:
+def _received(case: Case, counters: list[tuple[Device, str]], window: Window) -> int | None:
     each = [case.grown("nic", device, counter, window) for device, counter in counters]
     known = [size for size in each if size is not None]
     return sum(known) if known and len(known) == len(each) else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.message import Check, missing
+from r8.model import Device
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -29,14 +30,15 @@ LACKS = {
 def mounted(case: Case, rule_id: str) -> list[Check]:
     """What to say before a rule's own checks of a run whose files lie on an NFS mount."""
     mounts = case.rows(
-        "SELECT DISTINCT device FROM probes WHERE run_id = $run AND probe = $probe "
-        "AND value IS NOT NULL ORDER BY device",
+        "SELECT DISTINCT host, device FROM probes WHERE run_id = $run AND probe = $probe "
+        "AND value IS NOT NULL ORDER BY ALL",
         probe=PROBE,
     )
     if not mounts:
         return []
-    mount, window = str(mounts[0][0]), case.window("measure")
-    read = None if window is None else case.grown(PROBE, mount, READ_COUNTER, window)
+    (host, mount), window = mounts[0], case.window("measure")
+    device = Device(host=host, name=mount)
+    read = None if window is None else case.grown(PROBE, device, READ_COUNTER, window)
     seen = (
         missing("server_read_bytes", "nfs-not-read", mount=mount)
         if read is None

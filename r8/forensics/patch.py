@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from r8.forensics.rule import Rule
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 DIGEST_CHARS = 12
 _SEGMENT_BYTES = re.compile(r"\bsegment_bytes=(\d+)")
-# Fields of run.json that the `patch_state` event must repeat: both were read before the start.
-_STATE_FIELDS = ("expected", "lmcache_version", "target_sha256", "base_sha256", "module_sha256")
 
 _MEASURED_READS = """
 SELECT count(*), sum(read_bytes)::BIGINT, sum(segments)::BIGINT, sum(misses)::BIGINT
@@ -25,17 +24,17 @@ FROM patch_reads WHERE run_id = $run AND instance = $instance AND phase = 'measu
 
 def patch_in_force(case: Case) -> list[Check]:
     """C11: the engine's own digest and its count of segments, or the proof that nothing is in."""
-    state = case.run.patch
+    state = case.kv_run.patch
     if state is None:
         return [missing("patch_state", "c11-no-patch-state")]
     checks = [_state_repeated(case, state)]
-    for instance in case.run.instances:
+    for instance in case.run.processes:
         loaded = case.rows(
             "SELECT digest, mode, text FROM engine_log WHERE run_id = $run "
             "AND instance = $instance AND kind = 'patch_loaded' ORDER BY line",
             instance=instance,
         )
-        judge = _patched if state.expected == "patched" else _unpatched
+        judge = _patched if case.kv_run.treatment.patch == "patched" else _unpatched
         checks += judge(case, state, instance, loaded)
     return checks
 
@@ -45,14 +44,15 @@ def _state_repeated(case: Case, state: PatchState) -> Check:
     event = case.event("patch_state")
     if event is None:
         return missing("patch_state", "c11-no-patch-event")
-    different = [name for name in _STATE_FIELDS if event.detail.get(name) != getattr(state, name)]
+    planned = {"expected": case.kv_run.treatment.patch} | asdict(state)
+    different = [name for name, value in planned.items() if event.detail.get(name) != value]
     return Check(
         quantity="patch_state_fields_changed",
         measured=len(different),
         op="==",
         limit=0,
         message="c11-state-repeated",
-        facts={"fields": len(_STATE_FIELDS), "changed": ", ".join(different)},
+        facts={"fields": len(planned), "changed": ", ".join(different)},
     )
 
 
@@ -129,7 +129,7 @@ def _reads(case: Case, instance: str, loaded_text: str) -> list[Check]:
     """Bytes, segments and misses the patch counted while the measured requests ran."""
     run = case.run
     count, size, segments, misses = case.rows(_MEASURED_READS, instance=instance)[0]
-    expected = run.expectation.hit_bytes // max(1, len(run.instances))
+    expected = run.expected_bytes // len(run.processes)
     if not count:
         return [
             Check(

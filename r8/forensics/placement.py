@@ -10,6 +10,7 @@ from r8.message import Check, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
+    from r8.model import Device
 
 # Metadata and a neighbour's stray read stay below this; a tier that serves KV does not.
 OTHER_DEVICE_SHARE_MAX = 0.01
@@ -23,13 +24,14 @@ def kv_on_named_device(case: Case) -> list[Check]:
 def _files_on_device(case: Case) -> Check:
     run = case.run
     rows = case.rows(
-        "SELECT device, count(*) FROM residency WHERE run_id = $run AND moment = 'after_drop' "
-        "GROUP BY device ORDER BY device"
+        "SELECT host, device, count(*) FROM residency WHERE run_id = $run "
+        "AND moment = 'after_drop' GROUP BY host, device ORDER BY host, device"
     )
     if not rows:
         return missing("kv_files", "c1-no-file-seen")
-    found = dict(rows)
-    unknown, here = found.pop(None, 0), found.pop(run.kv_device, 0)
+    found = {(host, device): count for host, device, count in rows if device is not None}
+    unknown = sum(count for _, device, count in rows if device is None)
+    here = found.pop((run.kv_host, run.kv_device), 0)
     elsewhere = sum(found.values())
     return Check(
         quantity="kv_files_elsewhere",
@@ -43,7 +45,7 @@ def _files_on_device(case: Case) -> Check:
             "files": here + elsewhere + unknown,
             "device": run.kv_device,
             "directory": run.kv_dir,
-            "places": ", ".join(f"{device}: {count}" for device, count in found.items()),
+            "places": ", ".join(f"{device}: {count}" for (_, device), count in found.items()),
             "unknown": unknown,
         },
     )
@@ -51,7 +53,7 @@ def _files_on_device(case: Case) -> Check:
 
 def _directory_on_mount(case: Case) -> Check:
     run = case.run
-    mounts = case.text(run.kv_device, "mount")
+    mounts = case.text(case.device, "mount")
     if not mounts:
         return missing("kv_dir_under_mount", "c1-no-mount", device=run.kv_device)
     directory = PurePosixPath(run.kv_dir)
@@ -74,10 +76,10 @@ def other_devices_quiet(case: Case) -> list[Check]:
     return [_quiet(case, device) for device in devices]
 
 
-def _quiet(case: Case, device: str) -> Check:
-    size, expected = case.read_bytes(device, "measure"), case.run.expectation.hit_bytes
+def _quiet(case: Case, device: Device) -> Check:
+    size, expected = case.read_bytes(device, "measure"), case.run.expected_bytes
     if size is None:
-        return missing("device_read_bytes", "no-read-counter", device=device)
+        return missing("device_read_bytes", "no-read-counter", device=device.name)
     return Check(
         quantity="other_device_read_bytes / kv_bytes",
         measured=size / expected,
@@ -85,7 +87,7 @@ def _quiet(case: Case, device: str) -> Check:
         limit=OTHER_DEVICE_SHARE_MAX,
         unit="ratio",
         message="c5-other-device-read",
-        facts={"device": device, "read_bytes": size, "kv_bytes": expected},
+        facts={"device": device.name, "read_bytes": size, "kv_bytes": expected},
     )
 
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
 from r8.message import Check, missing, not_applicable
+from r8.model import TransferRun
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
+    from r8.model import Device
 
 # Of what the same cell reads when it has a tier: libraries and metadata stay below, KV does not.
 RECOMPUTE_READ_SHARE_MAX = 0.01
@@ -19,20 +21,20 @@ NO_CONNECTOR = "none"
 def recompute_reads_no_kv(case: Case) -> list[Check]:
     """C7: KV devices silent, no connector in the running server, no token found in a cache."""
     run = case.run
-    if run.work is not None:
-        return [not_applicable("prompts", "c7-no-prompt", job=run.work.job)]
+    if isinstance(run, TransferRun):
+        return [not_applicable("prompts", "c7-no-prompt", job=run.job)]
     if not run.recompute:
         return [not_applicable("recompute", "c7-arm-has-kv", arm=run.arm)]
-    devices = [name for name in (run.kv_device, *run.other_kv_devices) if name]
+    devices = (case.device, *run.other_kv_devices)
     checks = [_silent(case, device) for device in devices]
-    checks += [_no_connector(case, instance) for instance in run.instances]
+    checks += [_no_connector(case, instance) for instance in run.processes]
     return [*checks, _no_hits(case)]
 
 
-def _silent(case: Case, device: str) -> Check:
-    size, expected = case.read_bytes(device, "measure"), case.run.expectation.hit_bytes
+def _silent(case: Case, device: Device) -> Check:
+    size, expected = case.read_bytes(device, "measure"), case.run.expected_bytes
     if size is None:
-        return missing("device_read_bytes", "no-read-counter", device=device)
+        return missing("device_read_bytes", "no-read-counter", device=device.name)
     return Check(
         quantity="device_read_bytes / kv_bytes",
         measured=size / expected,
@@ -40,7 +42,7 @@ def _silent(case: Case, device: str) -> Check:
         limit=RECOMPUTE_READ_SHARE_MAX,
         unit="ratio",
         message="c7-device-read",
-        facts={"device": device, "read_bytes": size, "kv_bytes": expected},
+        facts={"device": device.name, "read_bytes": size, "kv_bytes": expected},
     )
 
 

@@ -49,8 +49,8 @@ def apply(rule: Rule, case: Case) -> Finding:
 def _checks(rule: Rule, case: Case) -> Sequence[Check]:
     if rule.of_kv and case.run.recompute:
         return [not_applicable("kv", "recompute-reads-no-kv")]
-    if case.run.work is None:
+    if case.transfer is None:
         return rule.checks(case)
     if rule.of_engine and rule.transfer_checks is None:
-        return [not_applicable("kv_engine", "no-kv-engine", job=case.run.work.job)]
+        return [not_applicable("kv_engine", "no-kv-engine", job=case.transfer.job)]
     return (rule.transfer_checks or rule.checks)(case)

@@ -33,7 +33,7 @@ def moved_bytes(case: Case, phase: str) -> int | None:
 
 def writes(case: Case) -> bool:
     """Whether the measured window of this job writes to the device."""
-    return case.run.work is not None and case.run.work.moves == "write"
+    return case.transfer is not None and case.transfer.moves == "write"
 
 
 def failures(bad: list[Row]) -> str:

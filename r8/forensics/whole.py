@@ -43,7 +43,7 @@ OF_A_TIER = frozenset({"populate_end", "durable"})
 
 def every_request_answered(case: Case) -> list[Check]:
     """Q1: as many measured requests as planned, none failed, each of its full output length."""
-    expectation = case.run.expectation
+    expectation = case.kv_run.expectation
     rows = case.rows(
         "SELECT count(*), count(*) FILTER (outcome = 'ok'), count(DISTINCT session), "
         "count(*) FILTER (outcome = 'ok' AND output_tokens = $output_tokens), "
@@ -106,8 +106,8 @@ def _failures(case: Case) -> str:
 
 def every_worker_done(case: Case) -> list[Check]:
     """Q1 of a job: each planned worker went through once, without error, and moved its bytes."""
-    rows, work = transfer.rows(case), case.run.work
-    if work is None or not rows:
+    rows, run = transfer.rows(case), case.transfer
+    if run is None or not rows:
         return [missing("workers_measured", "q1-no-worker")]
     bad = [row for row in rows if row["outcome"] != "ok"]
     names = {row["worker"] for row in rows}
@@ -121,22 +121,22 @@ def every_worker_done(case: Case) -> list[Check]:
             message="q1-workers-failed",
             facts={"workers": len(rows), "failures": transfer.failures(bad)},
         ),
-        _as_planned("rows", len(rows), work.workers, "q1-worker-rows"),
+        _as_planned("rows", len(rows), len(run.workers), "q1-worker-rows"),
         Check(
             quantity="workers_measured",
             measured=", ".join(sorted(names)),
             op="==",
-            limit=", ".join(sorted(case.run.instances)),
+            limit=", ".join(sorted(run.workers)),
             message="q1-workers",
         ),
         Check(
             quantity="moved_bytes",
             measured=sum(row["bytes"] or 0 for row in rows),
             op="within",
-            limit=((1 - HEADER_SHARE_MAX) * work.total_bytes, work.total_bytes),
+            limit=((1 - HEADER_SHARE_MAX) * run.total_bytes, run.total_bytes),
             unit="bytes",
             message="q1-moved",
-            facts={"total_bytes": work.total_bytes, "header_share": HEADER_SHARE_MAX},
+            facts={"total_bytes": run.total_bytes, "header_share": HEADER_SHARE_MAX},
         ),
     ]
 

@@ -8,6 +8,7 @@ writes back must have been told to flush in it, and nothing may follow that shou
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from r8.forensics.balance import BALANCE_TOLERANCE
@@ -101,7 +102,7 @@ def _names_left(case: Case) -> Check:
 
 
 def _is_checkpoint(case: Case) -> bool:
-    return case.run.work is not None and case.run.work.job == JOB
+    return case.transfer is not None and case.transfer.job == JOB
 
 
 def _no_checkpoint() -> Check:
@@ -183,8 +184,8 @@ def _bytes_in_window(case: Case, rows: list[Row], window: Window) -> Check:
 
 def _grown(case: Case, counter: str, window: Window) -> int | None:
     """Growth at the device; at its members where a multipath head counts nothing."""
-    own = case.grown("disk", case.run.kv_device, counter, window)
-    members = case.members(case.run.kv_device)
+    own = case.grown("disk", case.device, counter, window)
+    members = case.members(case.device)
     if own or not members:
         return own
     each = [case.grown("disk", member, counter, window) for member in members]
@@ -208,7 +209,10 @@ def _device_flushed(case: Case, window: Window) -> Check:
             unit="devices",
             message="w1-nothing-held",
         )
-    counts = {name: case.grown("disk", name, "flushes", window) for name in holding}
+    counts = {
+        name: case.grown("disk", replace(case.device, name=name), "flushes", window)
+        for name in holding
+    }
     known_counts = [count for count in counts.values() if count is not None]
     return Check(
         quantity="device_flushes",
@@ -250,7 +254,7 @@ def _same_hashes(case: Case, first: list[Row], second: list[Row], message: str) 
         quantity="parts_same",
         measured=sum(bool(one) and found.get(rank) == one for rank, one in wanted.items()),
         op="==",
-        limit=0 if case.run.work is None else case.run.work.workers,
+        limit=len(case.run.processes),
         unit="parts",
         message=message,
         facts={"failures": failures(failed)},
@@ -259,7 +263,7 @@ def _same_hashes(case: Case, first: list[Row], second: list[Row], message: str) 
 
 def _from_the_device(case: Case, read: list[Row]) -> Check:
     name, moved = case.run.kv_device, sum(row.get("file_bytes") or 0 for row in read)
-    device = case.read_bytes(name, "readback")
+    device = case.read_bytes(case.device, "readback")
     if device is None or not moved:
         return missing("device_read_bytes / readback_bytes", "w2-bytes-unknown")
     return Check(

@@ -20,6 +20,7 @@ from r8.lab.rehearsal.build import rehearsal_testbed
 from r8.lab.rehearsal.device import directory
 from r8.lab.site.file import fill
 from r8.lab.site.machines import DROP_CACHES
+from r8.model import Device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -115,10 +116,12 @@ class Testbed:
             for name in names
         )
 
-    def other_block_devices(self, device: str) -> tuple[str, ...]:
-        """Kernel names of the other KV devices: they must stay silent."""
-        mine = self.block_names[device]
-        return tuple(sorted({name for name in self.block_names.values() if name not in {mine, ""}}))
+    def other_block_devices(self, device: str) -> tuple[Device, ...]:
+        """The other KV devices: they must stay silent."""
+        named = self.block_names.items()
+        found = {(self.site.device(one).host, name) for one, name in named if name}
+        mine = (self.site.device(device).host, self.block_names[device])
+        return tuple(Device(host=host, name=name) for host, name in sorted(found - {mine}))
 
     def block_devices(self, host: str) -> tuple[str, ...]:
         """KV devices of a host and every disk beside them: what is read elsewhere is told apart."""
@@ -132,7 +135,12 @@ class Testbed:
         """What this testbed is, for the record of a run."""
         control = self.controls.get(device)
         shape = None if control is None else asdict(control.shape())
-        return {"rung": self.fallback_level, "note": self.note, "device": device, "shape": shape}
+        return {
+            "fallback_level": self.fallback_level,
+            "note": self.note,
+            "device": device,
+            "shape": shape,
+        }
 
     def calibration(self, device: str, block: int) -> tuple[dict[str, Any], ...]:
         """Calibration rows of a device, measured anew before each block."""
@@ -142,7 +150,9 @@ class Testbed:
         if (device, block) not in self.calibrations:
             first = all(name != device for name, _ in self.calibrations)
             self.calibrations[device, block] = calibrator.measure(first=first)
-        return self.calibrations[device, block].rows(device)
+        host = self.site.device(device).host
+        rows = self.calibrations[device, block].rows(device)
+        return tuple(row | {"host": host} for row in rows)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.rules import RULES
 from r8.message import Answer
+from r8.model import KvRun
 from r8.report.tables import markdown, number, over_blocks, quotient, shown, table
 from r8.report.words import say
 from r8.units import gb_per_s, mb_per_s, ms_from_ns, s_from_ns
@@ -59,7 +60,7 @@ def arms(session: Session, language: str) -> str:
             _rules_held(session, run, language),
         ]
         for run in session.runs
-        if run.work is None
+        if isinstance(run, KvRun)
     ]
     heads = ["head-block", "head-place", "head-arm", "head-level"]
     heads += [*(head for head, *_ in _ARMS), "head-rules-held"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from r8.model import TransferRun
 from r8.report.tables import number, over_blocks, quotient, shown, table
 from r8.report.words import say
 from r8.units import gb_per_s, mb_per_s, s_from_ns
@@ -29,15 +30,15 @@ _COLUMNS: tuple[tuple[str, str, str, Callable[[float], float]], ...] = (
 _PAIRS = """
 SELECT above.run_id, below.run_id FROM runs above JOIN runs below
     ON below.campaign_id = above.campaign_id AND below.block = above.block
-   AND below.level = above.level AND below.work_bytes = above.work_bytes
+   AND below.level = above.level AND below.total_bytes = above.total_bytes
 WHERE above.role = 'local' AND below.role = 'array' AND above.job = $job
-ORDER BY above.work_bytes DESC, above.campaign_id, above.block, above.level
+ORDER BY above.total_bytes DESC, above.campaign_id, above.block, above.level
 """
 
 
 def checkpoints(session: Session, language: str) -> str:
     """Each save beside its prediction, then the arms against each other; "" when none was run."""
-    runs = [run for run in session.runs if run.work is not None and run.work.job == JOB]
+    runs = [run for run in session.runs if isinstance(run, TransferRun) and run.job == JOB]
     if not runs:
         return ""
     rows = [

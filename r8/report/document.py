@@ -150,7 +150,7 @@ def _head(session: Session, verdicts: Sequence[Verdict], language: str) -> str:
     )
     if all(run.basis is not Basis.MODELLED for run in runs):
         return lead
-    levels = ", ".join(sorted({run.rung for run in runs}))
+    levels = ", ".join(sorted({run.fallback_level for run in runs}))
     return f"{lead}\n\n{say(language, 'report-modelled', levels=levels)}"
 
 

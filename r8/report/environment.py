@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.claims.reader import is_published
+from r8.model import KvRun
 from r8.report.tables import markdown, table
 from r8.report.words import say
 
@@ -28,7 +29,7 @@ def environment(runs: Sequence[Run], language: str) -> str:
 
 def _facts(run: Run) -> Iterator[tuple[str, str, str]]:
     yield from [("site", "name", run.site), ("site", "sha256", run.site_sha256)]
-    yield from [("site", "step", run.rung), ("basis", "", str(run.basis))]
+    yield from [("site", "step", run.fallback_level), ("basis", "", str(run.basis))]
     yield "seed", f"block {run.block}", str(run.seed)
     for group, facts in (
         ("versions", run.versions),
@@ -37,8 +38,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str, str]]:
     ):
         yield from ((group, key, value) for key, value in facts.items())
     yield "kv device", run.arm, run.kv_device
-    if run.patch:
-        yield "LMCache", run.arm, f"{run.patch.lmcache_version}, {run.patch.expected}"
+    if isinstance(run, KvRun) and run.patch:
+        yield "LMCache", run.arm, f"{run.patch.lmcache_version}, {run.treatment.patch}"
         yield "LMCache file sha256", run.arm, run.patch.target_sha256
     if run.note:
         yield "note", run.run_id, run.note
@@ -84,7 +85,7 @@ def _own_facts(run: Run) -> dict[str, str]:
     mine = {"kv device": run.kv_device, **{f"host {k}": v for k, v in run.host.items()}}
     mine |= {f"version {key}": value for key, value in run.versions.items()}
     mine |= dict(run.comparability)
-    if run.patch:
-        mine |= {"LMCache": run.patch.lmcache_version, "patch": run.patch.expected}
+    if isinstance(run, KvRun) and run.patch:
+        mine |= {"LMCache": run.patch.lmcache_version, "patch": str(run.treatment.patch)}
         mine |= {"LMCache file sha256": run.patch.target_sha256[:DIGEST_CHARS]}
     return mine

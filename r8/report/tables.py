@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from r8.message import Answer
+from r8.model import TransferRun
 from r8.report.words import say
 from r8.verdict.intervals import log_interval
 
@@ -74,9 +75,9 @@ ENGINE_METRICS = (
 
 def metrics_of(run: Run) -> tuple[tuple[str, str, str], ...]:
     """What the tables show of one run: phase, metric, statistic."""
-    if run.work is None:
+    if not isinstance(run, TransferRun):
         return SHOWN_METRICS
-    return TRANSFER_METRICS + (ENGINE_METRICS if run.work.tool == "engine" else ())
+    return TRANSFER_METRICS + (ENGINE_METRICS if run.tool == "engine" else ())
 
 
 def table(rows: Iterable[Sequence[object]], heads: Sequence[str], language: str) -> str:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 from r8.errors import MetricError
 from r8.metrics.utilisation import CURVE, PUBLISHED_SWITCHES_PER_HOUR, SECONDS_PER_HOUR, utilisation
+from r8.model import TransferRun
 from r8.report.tables import markdown, number, over_blocks, shown, table
 from r8.report.words import say
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 from r8.verdict.intervals import log_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from r8.model import Run
     from r8.verdict.intervals import Interval
     from r8.verdict.session import Session
 
+Runs = Sequence[TransferRun]
+Pair = tuple[TransferRun, TransferRun]
 LOAD, SWITCH = "load", "switch"
 ENGINE = "engine"  # a tool: the workers start engines
 # Of the curve; its whole range is in the view `utilisation`.
 CURVE_SHOWN = tuple(n for n in CURVE if n == 1 or n % 5 == 0)
 
 
-def _runs(session: Session, job: str) -> list[Run]:
-    return [run for run in session.runs if run.work is not None and run.work.job == job]
+def _runs(session: Session, job: str) -> list[TransferRun]:
+    return [run for run in session.runs if isinstance(run, TransferRun) and run.job == job]
 
 
 def loads(session: Session, language: str) -> str:
@@ -39,7 +40,7 @@ def loads(session: Session, language: str) -> str:
             run.block,
             run.arm,
             f"c{run.concurrency}",
-            run.work.tool if run.work else None,
+            run.tool,
             shown(session, run, "work_wall", "", s_from_ns),
             shown(session, run, "predicted_work_wall", "", s_from_ns),
             shown(session, run, "wall_over_predicted", "", float),
@@ -61,9 +62,11 @@ def loads(session: Session, language: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _pairs(runs: Sequence[Run]) -> dict[tuple[str, str, int], list[tuple[Run, Run]]]:
+def _pairs(
+    runs: Runs,
+) -> dict[tuple[str, str, int], list[Pair]]:
     """Runs of two arms in one block and level, the arm that stands first in the alphabet below."""
-    found: dict[tuple[str, str, int], list[tuple[Run, Run]]] = {}
+    found: dict[tuple[str, str, int], list[Pair]] = {}
     for below in runs:
         for above in runs:
             place = (below.campaign_id, below.block, below.concurrency)
@@ -78,9 +81,7 @@ def _pairs(runs: Sequence[Run]) -> dict[tuple[str, str, int], list[tuple[Run, Ru
     return found
 
 
-def _ratios(
-    session: Session, runs: Sequence[Run], metric: str, statistic: str, language: str
-) -> str:
+def _ratios(session: Session, runs: Runs, metric: str, statistic: str, language: str) -> str:
     rows = []
     for (above, below, level), pairs in sorted(_pairs(runs).items()):
         measured = _quotients(session, pairs, metric, statistic)
@@ -96,7 +97,7 @@ def _ratios(
     return table(rows, [*heads, "head-ratio-predicted", "head-measured-predicted"], language)
 
 
-def _faster(session: Session, runs: Sequence[Run], language: str) -> str:
+def _faster(session: Session, runs: Runs, language: str) -> str:
     """The two interpretations of "faster": the published page does not say which it means."""
     rows = []
     for (above, below, level), pairs in sorted(_pairs(runs).items()):
@@ -118,9 +119,7 @@ def _faster(session: Session, runs: Sequence[Run], language: str) -> str:
     return table(rows, [*heads, "head-time-saved", "head-speed-up"], language)
 
 
-def _quotients(
-    session: Session, pairs: Sequence[tuple[Run, Run]], metric: str, statistic: str
-) -> list[float]:
+def _quotients(session: Session, pairs: Sequence[Pair], metric: str, statistic: str) -> list[float]:
     found = []
     for above, below in pairs:
         one = session.value(above, metric, statistic).value
@@ -143,7 +142,7 @@ def switches(session: Session, language: str) -> str:
             run.concurrency,
             shown(session, run, "work_time", "mean", s_from_ns),
             shown(session, run, "predicted_work_time", "", s_from_ns),
-            number(run.work.time_scale if run.work else None),
+            number(run.time_scale),
             shown(session, run, "utilisation_measured", "", _per_cent),
             shown(session, run, "utilisation_modelled", "pace", _per_cent),
             shown(session, run, "utilisation_modelled", "n20", _per_cent),
@@ -164,7 +163,7 @@ def switches(session: Session, language: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _engines(session: Session, runs: Sequence[Run], language: str, *, switched: bool) -> str:
+def _engines(session: Session, runs: Runs, language: str, *, switched: bool) -> str:
     """What engines took to stop, start and load, beside their own words."""
     shares = [("utilisation_measured", ""), ("utilisation_modelled", "whole")] if switched else []
     waits = [("engine_wait", "mean")] if switched else []  # nobody was before a loader
@@ -180,7 +179,7 @@ def _engines(session: Session, runs: Sequence[Run], language: str, *, switched: 
             *(shown(session, run, *one, _per_cent) for one in shares),
         ]
         for run in runs
-        if run.work is not None and run.work.tool == ENGINE
+        if run.tool == ENGINE
     ]
     if not rows:
         return ""
@@ -191,7 +190,7 @@ def _engines(session: Session, runs: Sequence[Run], language: str, *, switched: 
     return f"{note}\n\n{table(rows, heads, language)}"
 
 
-def _curve(session: Session, runs: Sequence[Run], language: str) -> str:
+def _curve(session: Session, runs: Runs, language: str) -> str:
     arms = sorted({run.arm for run in runs})
     loads = {arm: _load_interval(session, [run for run in runs if run.arm == arm]) for arm in arms}
     rates = sorted({*CURVE_SHOWN, PUBLISHED_SWITCHES_PER_HOUR})
@@ -199,14 +198,14 @@ def _curve(session: Session, runs: Sequence[Run], language: str) -> str:
     return markdown(rows, [say(language, "head-rate"), *arms])
 
 
-def _load_interval(session: Session, runs: Sequence[Run]) -> tuple[float | None, Interval | None]:
+def _load_interval(session: Session, runs: Runs) -> tuple[float | None, Interval | None]:
     """Mean load in modelled seconds over blocks, and its interval where there are enough."""
     found = []
     for run in runs:
         value = session.value(run, "work_time", "mean").value
-        if value is None or run.work is None:
+        if value is None:
             return None, None
-        found.append(s_from_ns(value) * run.work.time_scale)
+        found.append(s_from_ns(value) * run.time_scale)
     interval = log_interval(found)
     return (interval.estimate if interval else sum(found) / len(found)), interval
 

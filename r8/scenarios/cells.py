@@ -15,7 +15,7 @@ from r8.forensics import gate as forensics_gate
 from r8.lab.campaign.reference import record, weight
 from r8.lab.site.arms import Arm
 from r8.lab.site.matrix import cell_states, find_matrix
-from r8.model import Outcome
+from r8.model import KvRun, Outcome
 from r8.report import terminal
 from r8.report.document import report
 from r8.roles import CONTRACTS
@@ -75,8 +75,10 @@ def require_crossed(path: Path, *, hits: bool) -> None:
         rows = connection.execute(
             "SELECT measured_on, populated_on, hit_tokens FROM request_origin ORDER BY request_id"
         ).fetchall()
-    full = evidence.run.expectation.hit_tokens_per_session if hits else 0
-    assert len(rows) == evidence.run.concurrency
+    run = evidence.run
+    assert isinstance(run, KvRun)
+    full = run.expectation.hit_tokens_per_session if hits else 0
+    assert len(rows) == run.concurrency
     assert all(one != other and found == full for one, other, found in rows), rows
 
 

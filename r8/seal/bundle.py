@@ -30,6 +30,7 @@ from r8.errors import UsageError
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
 from r8.evidence.reader import read_run
 from r8.metrics.measure import measurements
+from r8.model import KvRun
 from r8.resources import data_path, published_path
 from r8.seal.archive import SUFFIXES, check_suffix, pack
 from r8.seal.plan import plans_of
@@ -154,7 +155,8 @@ def inventory(tree: Path, evidences: Sequence[Evidence]) -> dict[str, Any]:
         }
         for one in evidences
     ]
-    patches = {canonical(asdict(one.run.patch)) for one in evidences if one.run.patch}
+    kv = [one.run for one in evidences if isinstance(one.run, KvRun)]
+    patches = {canonical(asdict(run.patch)) for run in kv if run.patch}
     return {
         "format": FORMAT,
         "r8_version": __version__,
@@ -247,7 +249,8 @@ def configuration(inside: dict[str, Any]) -> list[dict[str, Any]]:
     ]
     patches = [
         {
-            "name": f"LMCache {patch['lmcache_version']}, {patch['expected']}",
+            "name": f"LMCache {patch['lmcache_version']}, "
+            + ("patched" if patch["module_sha256"] else "unpatched"),
             "digest": {"sha256": patch["target_sha256"]},
         }
         for patch in inside["patches"]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from r8.evidence.journal import RUN_FILE
 from r8.evidence.layout import ROW_GROUP_ROWS, open_writer
 from r8.evidence.manifest import MANIFEST, manifest_text
 from r8.schema import TABLES
@@ -85,7 +86,7 @@ def find_names(evidences: Iterable[Evidence], also: Iterable[str]) -> Pseudonyms
             found.add("host", evidence.run.host.get(key, ""))
         found.add("serial", evidence.run.host.get("boot_id", ""))
         _find_in_tables(evidence, found)
-        for path in _text_files(evidence.path):
+        for path in _texts_of(evidence).values():
             _find_in_text(_read_text(path), found)
     return found
 
@@ -94,8 +95,8 @@ def redact(evidence: Evidence, target: Path, names: Pseudonyms) -> None:
     """Write the run anew into `target`, an empty directory named by its run id."""
     for name in TABLES:
         _write_table(evidence, name, target, names)
-    for path in _text_files(evidence.path):
-        copy = target / path.relative_to(evidence.path)
+    for name, path in _texts_of(evidence).items():
+        copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         text = names.hide(_read_text(path)).encode("utf-8", errors="surrogateescape")
         copy.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
@@ -110,6 +111,12 @@ def names_left(directory: Path) -> list[str]:
         _find_addresses(_read_text(path), found)
         left += [f"{word} in {path.relative_to(directory).as_posix()}" for word in found.words]
     return left
+
+
+def _texts_of(evidence: Evidence) -> dict[str, Path]:
+    """Every file of a run that is no table, by its name; run.json as it was read."""
+    found = {one.relative_to(evidence.path).as_posix(): one for one in _text_files(evidence.path)}
+    return found | {RUN_FILE: evidence.tables / RUN_FILE}
 
 
 def _text_files(directory: Path) -> list[Path]:
@@ -128,28 +135,31 @@ def _read_text(path: Path) -> str:
 
 
 def _find_in_tables(evidence: Evidence, found: Pseudonyms) -> None:
-    probes = evidence.table_path("probes")
-    with pq.ParquetFile(probes) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=["host", "counter", "text"]):
-            for host in batch.column("host").unique().to_pylist():
-                found.add("host", str(host))
-            rows = zip(
-                *(batch.column(name).to_pylist() for name in ("counter", "text")), strict=True
-            )
-            for counter, text in rows:
-                if text and _SECRET_COUNTER.search(counter):
-                    found.add("serial", text)
+    for name, table in TABLES.items():
+        if "host" in table.arrow().names:
+            for batch in _batches(evidence, name, ["host"]):
+                for host in batch.column("host").unique().to_pylist():
+                    found.add("host", str(host))
+    for batch in _batches(evidence, "probes", ["counter", "text"]):
+        rows = (batch.column(name).to_pylist() for name in ("counter", "text"))
+        for counter, text in zip(*rows, strict=True):
+            if text and _SECRET_COUNTER.search(counter):
+                found.add("serial", text)
     for name in TABLES:
         for text in _strings(evidence, name):
             _find_in_text(text, found)
 
 
+def _batches(evidence: Evidence, table: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(evidence.table_path(table)) as file:
+        yield from file.iter_batches(_BATCH_ROWS, columns=columns)
+
+
 def _strings(evidence: Evidence, table: str) -> Iterator[str]:
     columns = [column.name for column in _string_columns(table)]
-    with pq.ParquetFile(evidence.table_path(table)) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
-            for name in columns:
-                yield from (text for text in batch.column(name).unique().to_pylist() if text)
+    for batch in _batches(evidence, table, columns):
+        for name in columns:
+            yield from (text for text in batch.column(name).unique().to_pylist() if text)
 
 
 def _string_columns(table: str) -> list[Any]:

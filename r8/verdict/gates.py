@@ -116,8 +116,8 @@ def _limit(ledger: Ledger, figure_id: str) -> float:
 def _foreign(runs: Sequence[Run]) -> GateItem | None:
     """A gate of a real array has nothing to say about a rehearsal."""
     for run in runs:
-        if run.basis is not Basis.MEASURED or run.rung != CLUSTER_RUNG:
-            facts = {"run": run.run_id, "basis": str(run.basis), "rung": run.rung}
+        if run.basis is not Basis.MEASURED or run.fallback_level != CLUSTER_RUNG:
+            facts = {"run": run.run_id, "basis": str(run.basis), "level": run.fallback_level}
             return _item("basis", Outcome.NOT_COMPARABLE, "gate-foreign", **facts)
     return None
 

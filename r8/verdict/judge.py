@@ -178,8 +178,9 @@ def _refuse_incomparable(claim: Claim, runs: Sequence[Run]) -> None:
                     "proves nothing about them"
                 )
                 raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=reason)
-            if run.rung != CLUSTER_RUNG:
-                reason = f"rung: published cluster, run {run.run_id} rehearsal step {run.rung!r}"
+            if run.fallback_level != CLUSTER_RUNG:
+                step = run.fallback_level
+                reason = f"rung: published cluster, run {run.run_id} rehearsal step {step!r}"
                 raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=reason)
     difference = keys_differ(claim, runs) or unlike(
         runs, absolute=claim.denominator_arm is None, each=claim.level == OWN_LEVEL

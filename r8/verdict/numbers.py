@@ -185,7 +185,7 @@ def _require_warm(session: Session, run: Run) -> None:
     found = session.value(run, "device_read_bytes", phase="warm")
     if found.value is None:
         raise _MissingNumberError(f"{run.run_id}: device bytes of the warm reads: {found.reason}")
-    limit = WARM_DEVICE_SHARE_MAX * run.expectation.hit_bytes
+    limit = WARM_DEVICE_SHARE_MAX * run.expected_bytes
     if found.value > limit:
         raise _MissingNumberError(
             f"{run.run_id}: its warm reads took {found.value:.0f} B from the device, above "

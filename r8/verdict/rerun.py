@@ -8,7 +8,7 @@ server's own (TEST06's question), and the time must agree within a stated tolera
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from scipy import special
@@ -17,6 +17,7 @@ from r8.errors import UsageError
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.gate import refusals
 from r8.metrics.measure import measurements, pick
+from r8.model import KvRun
 from r8.units import s_from_ns
 
 if TYPE_CHECKING:
@@ -95,22 +96,25 @@ Answer = tuple[str, bool, str]
 
 
 def _workload(original: Run, again: Run) -> Answer:
-    pairs: list[tuple[str, Any, Any]] = [
-        ("scenario", original.scenario, again.scenario),
-        ("arm", original.arm, again.arm),
-        ("concurrency", original.concurrency, again.concurrency),
-        ("seed", original.seed, again.seed),
-        ("expectation", original.expectation, again.expectation),
-    ]
-    pairs += [
-        (f"patch {key}", getattr(original.patch, key, None), getattr(again.patch, key, None))
-        for key in ("expected", "lmcache_version", "target_sha256", "module_sha256")
-    ]
+    sealed, fresh = _planned(original), _planned(again)
     different = [
-        f"{name}: {one} sealed, {other} again" for name, one, other in pairs if one != other
+        f"{name}: {sealed.get(name)} sealed, {fresh.get(name)} again"
+        for name in sealed | fresh
+        if sealed.get(name) != fresh.get(name)
     ]
     text = "; ".join(different) or "same arm, level, seed, prompts and patch digests"
     return "workload", not different, text
+
+
+def _planned(run: Run) -> dict[str, object]:
+    """What a repeated run must have been asked to do."""
+    shared = {"scenario": run.scenario, "arm": run.arm, "concurrency": run.concurrency}
+    shared |= {"seed": run.seed}
+    if not isinstance(run, KvRun):
+        return shared | run.workload
+    of_patch = {} if run.patch is None else asdict(run.patch)
+    patch = {f"patch {key}": value for key, value in of_patch.items()}
+    return shared | {"expectation": run.expectation, "treatment": run.treatment} | patch
 
 
 def _certificate(again: Run, connection: duckdb.DuckDBPyConnection) -> Answer:
@@ -167,7 +171,10 @@ def _counts(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) ->
 
 def _time(original: Run, again: Run, found: Sequence[Measurement]) -> Answer:
     """TTFT p50 where the machines are comparable, elsewhere the fraction of the ceiling."""
-    like = original.comparability == again.comparability and original.rung == again.rung
+    like = (
+        original.comparability == again.comparability
+        and original.fallback_level == again.fallback_level
+    )
     metric, statistic = ("ttft", "p50") if like else ("ceiling_fraction", "busy")
     sealed, fresh = (
         pick(found, run_id=one.run_id, metric=metric, statistic=statistic)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from r8.errors import UsageError
 from r8.forensics.certificate import certify, connect_settled
 from r8.message import Message, spelled
+from r8.model import KvRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,6 @@ ANY_LEVEL = "any"
 # Each arm at the one level it was run at: arms of different size under the same load an instance.
 OWN_LEVEL = "own"
 # What two runs must share before their numbers are pooled or divided.
-WORKLOAD_KEYS = ("sessions", "prompt_tokens", "output_tokens", "chunk_tokens", "chunk_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +194,10 @@ def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> str | 
     first = runs[0]
     for run in runs[1:]:
         pairs: list[tuple[str, object, object]] = [("basis", first.basis, run.basis)]
-        pairs.append(("rung", first.rung, run.rung))
+        pairs.append(("fallback_level", first.fallback_level, run.fallback_level))
         pairs += [
-            (key, getattr(first.expectation, key), getattr(run.expectation, key))
-            for key in WORKLOAD_KEYS
+            (key, first.workload.get(key), run.workload.get(key))
+            for key in first.workload | run.workload
             if not (each and key == "sessions")
         ]
         pairs += _load_pairs(first, run, each=each)
@@ -213,12 +213,14 @@ def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> str | 
 def _load_pairs(first: Run, other: Run, *, each: bool) -> list[tuple[str, object, object]]:
     if not each:
         return [("concurrency", first.concurrency, other.concurrency)]
-    ours, theirs = max(1, len(first.instances)), max(1, len(other.instances))
-    sessions = first.expectation.sessions / ours, other.expectation.sessions / theirs
-    return [
-        ("concurrency of an instance", first.concurrency / ours, other.concurrency / theirs),
-        ("sessions of an instance", *sessions),
+    ours, theirs = len(first.processes), len(other.processes)
+    pairs: list[tuple[str, object, object]] = [
+        ("concurrency of an instance", first.concurrency / ours, other.concurrency / theirs)
     ]
+    if isinstance(first, KvRun) and isinstance(other, KvRun):
+        sessions = first.expectation.sessions / ours, other.expectation.sessions / theirs
+        pairs.append(("sessions of an instance", *sessions))
+    return pairs
 
 
 def keys_differ(claim: Claim, runs: Sequence[Run]) -> str | None:

@@ -130,10 +130,10 @@ def test_an_evicted_file_is_read_again_from_the_very_device_its_row_names(
 
     assert read_bytes() == 0
     assert evict_all(place / "kv") == []
-    row = next(measure(place / "kv", "after_drop", sysfs=Sysfs()))
+    row = next(measure(place / "kv", "after_drop", host="here", sysfs=Sysfs()))
     assert (row.device, row.resident_bytes, row.self_test) == (name, 0, True)
     assert read_bytes() == 4 << 20
-    row = next(measure(place / "kv", "after_read", sysfs=Sysfs()))
+    row = next(measure(place / "kv", "after_read", host="here", sysfs=Sysfs()))
     assert row.resident_bytes == 4 << 20
 
 

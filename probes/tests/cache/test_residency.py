@@ -50,7 +50,9 @@ def _write(path: Path, size_bytes: int) -> Path:
 
 
 def _rows(directory: Path, **options: Method) -> dict[str, FileResidency]:
-    return {row.path: row for row in measure(directory, "now", sysfs=Sysfs(), **options)}
+    return {
+        row.path: row for row in measure(directory, "now", host="here", sysfs=Sysfs(), **options)
+    }
 
 
 def test_a_file_just_written_is_resident_and_after_eviction_none_of_it_is(directory: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = [
-    *("probe", "host", "device", "counter", "value", "value_real", "text", "reason"),
+    *("probe", "host", "device", "counter", "value", "text", "reason"),
     *("mono_ns", "wall_ns", "read_cost_ns", "epoch"),
 ]
 
@@ -49,7 +49,7 @@ def test_every_row_has_every_column_and_says_null_for_what_is_absent() -> None:
         "epoch": 2,
     }
     assert (rows[1]["value"], rows[1]["reason"]) == (None, 'absent: "why"\n')
-    assert rows[2]["value_real"] == 0.25
+    assert rows[2]["value"] == 0.25
     assert (rows[3]["value"], rows[3]["counter"]) == (3, 'm{a="b"}')
     assert rows[4]["text"] == ""
 

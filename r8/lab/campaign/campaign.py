@@ -85,7 +85,7 @@ class Campaign:
             **self._outline(),
         )
         recording.event("cell_begin", **cell.begin(recording))
-        recording.event("ground", **self.kind.testbed.facts(cell.device))
+        recording.event("testbed", **self.kind.testbed.facts(cell.device))
         try:
             environment(recording, "begin", cell.host)
             for row in cell.calibration:

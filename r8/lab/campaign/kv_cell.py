@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from r8.lab.site.arms import Arm, Plan
     from r8.lab.site.file import Site
     from r8.lab.site.plan import Place
+    from r8.model import KvRun
 
 # Size of a rendered completions request per prompt token: digits, comma, blank.
 REQUEST_BYTES_PER_TOKEN = 6
@@ -40,6 +41,7 @@ REQUEST_BYTES_PER_TOKEN = 6
 class KvCell(Cell):
     """One cell on the engines of its lifetime."""
 
+    run: KvRun
     lifetime: EngineLifetime
     arm: Arm
     place: Place
@@ -85,7 +87,8 @@ class KvCell(Cell):
 
     def _start(self, stage: Stage) -> None:
         if self.run.patch is not None:
-            stage.recording.event("patch_state", **asdict(self.run.patch))
+            expected = self.run.treatment.patch
+            stage.recording.event("patch_state", expected=expected, **asdict(self.run.patch))
         self.lifetime.testbed.say("engine start")
         try:
             self.lifetime.start()

@@ -110,7 +110,6 @@ def _as_state(now: PatchStatus, arm: Arm) -> PatchState:
             next_step="correct lmcache of that arm, or build that version: nox -s stack",
         )
     return PatchState(
-        expected="patched" if arm.is_patched else "unpatched",
         lmcache_version=version,
         target_sha256=now.target_sha256,
         base_sha256=base_sha256,

@@ -76,7 +76,10 @@ def engines_ready(stage: Stage) -> None:
         for running, instance in zip(lifetime.engines, lifetime.instances, strict=True)
     ]
     for running in lifetime.engines:
-        stage.recording.event("engine_started", instance=running.instance, pid=running.root_pid)
+        host = site.host_of(running.instance)
+        stage.recording.event(
+            "engine_started", instance=running.instance, host=host, pid=running.root_pid
+        )
 
 
 def first_use(stage: Stage) -> None:
@@ -203,7 +206,7 @@ def make_durable(stage: Stage) -> None:
         files=state[0],
         bytes=state[1],
         expected_files=expected,
-        expected_bytes=chunks * stage.recording.run.expectation.chunk_bytes
+        expected_bytes=chunks * stage.plan.chunk_tokens * stage.plan.bytes_per_token
         + expected * stage.arm.file_header_bytes,
         quiet_ns=round(quiet_s * 1e9),
     )

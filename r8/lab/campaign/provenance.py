@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from r8 import __version__
 from r8.errors import SiteError
 from r8.lab.instruments.recording import host_facts
 from r8.lab.machine import commands
-from r8.model import Basis, Expectation, PatchState, Run, Work
+from r8.model import Basis, Expectation, KvRun, TransferRun, Treatment
 from r8.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from r8.lab.site.arms import Arm, Plan
+    from r8.lab.site.arms import Arm, Plan, TransferArm
     from r8.lab.site.file import LoadedSite
     from r8.lab.site.plan import Place
     from r8.lab.testbed import Testbed
+    from r8.lab.transfer.stage import Transfer
+    from r8.model import Moves, PatchState
 
 # One line, so that a dry run can be read line by line.
 VERSIONS_PROGRAM = (
@@ -77,118 +78,81 @@ def describe(  # noqa: PLR0913 - a record of many parts, each from another place
     seed: int,
     patch: PatchState | None,
     found_versions: dict[str, str],
-) -> Run:
+) -> KvRun:
     """The provenance of one cell in one block; `ids` are campaign and run."""
-    arm: Arm = loaded.site.arms[place.arm]
+    arm = loaded.site.arms[place.arm]
     plan = loaded.site.scenarios[scenario].on(arm)
-    cell = _cell(
-        loaded,
-        scenario,
-        testbed,
-        place,
-        ids=ids,
-        device=arm.device,
+    treatment = Treatment(
+        patch=arm.treatment.patch,
+        connector=None if arm.kv == "none" else arm.kv,
+        reads=arm.reads,
+    )
+    return KvRun(
+        **_shared(loaded, testbed, place, arm, ids=ids, seed=seed),
+        scenario=scenario,
+        versions=found_versions,
         kv_dir=kv_dir,
-        seed=seed,
+        treatment=treatment,
         instances=plan.instances,
+        patch=patch,
         expectation=expectation(plan, place),
-        found_versions=found_versions,
     )
-    return replace(cell, patch=patch, recompute=arm.kv == "none")
 
 
-def describe_work(  # noqa: PLR0913 - a record of many parts, each from another place
-    loaded: LoadedSite,
-    scenario: str,
-    testbed: Testbed,
-    place: Place,
-    *,
-    ids: tuple[str, str],
-    directory: str,
-    seed: int,
-    moves: str,
-) -> Run:
-    """The provenance of one cell of a work scenario; its bytes are filled in once they are known.
-
-    The whole cell counts as one session of one chunk of one token, so that `hit_bytes` is what the
-    workers move together.
-    """
-    plan = loaded.site.transfers[scenario]
-    arm = plan.arm[place.arm]
-    planned = place.concurrency * plan.worker_bytes
-    cell = _cell(
-        loaded,
-        scenario,
-        testbed,
-        place,
-        ids=ids,
-        device=arm.device,
-        kv_dir=directory,
-        seed=seed,
-        instances=tuple(f"w{number}" for number in range(place.concurrency)),
-        expectation=Expectation(
-            sessions=1,
-            prompt_tokens=2,
-            output_tokens=1,
-            chunk_tokens=1,
-            chunk_bytes=planned,
-            cpu_tier_bytes=0,
-        ),
-        found_versions=versions(testbed, {}),
-    )
-    work = Work(
+def describe_transfer(
+    loaded: LoadedSite, transfer: Transfer, *, ids: tuple[str, str], moves: Moves
+) -> TransferRun:
+    """The provenance of one cell of a transfer; its files are counted once they are there."""
+    plan, arm, place = transfer.plan, transfer.arm, transfer.place
+    return TransferRun(
+        **_shared(loaded, transfer.testbed, place, arm, ids=ids, seed=transfer.seed),
+        scenario=transfer.scenario,
+        versions=versions(transfer.testbed, {}),
+        kv_dir=transfer.directory.path,
         job=plan.job,
         moves=moves,
         tool=arm.tool,
-        workers=place.concurrency,
+        workers=transfer.workers,
         files=place.concurrency,
-        total_bytes=planned,
+        total_bytes=place.concurrency * plan.worker_bytes,
         time_scale=plan.time_scale,
     )
-    return replace(cell, work=work)
 
 
-def _cell(  # noqa: PLR0913 - a record of many parts, each from another place
+def _shared(
     loaded: LoadedSite,
-    scenario: str,
     testbed: Testbed,
     place: Place,
+    arm: Arm | TransferArm,
     *,
     ids: tuple[str, str],
-    device: str,
-    kv_dir: str,
     seed: int,
-    instances: tuple[str, ...],
-    expectation: Expectation,
-    found_versions: dict[str, str],
-) -> Run:
-    """What every cell says of itself, with a KV engine or without."""
-    return Run(
-        schema_version=SCHEMA_VERSION,
-        run_id=ids[1],
-        campaign_id=ids[0],
-        scenario=scenario,
-        arm=place.arm,
-        concurrency=place.concurrency,
-        block=place.block,
-        order=place.order,
-        balanced=place.balanced,
-        basis=Basis(loaded.site.basis),
-        site=loaded.site.name,
-        site_sha256=loaded.sha256,
-        rung=testbed.fallback_level,
-        seed=seed,
-        started_wall_ns=time.time_ns(),
-        r8_version=__version__,
-        versions=found_versions,
-        comparability=dict(loaded.site.comparability),
-        host=host_facts(),
-        kv_device=testbed.block_names[device],
-        kv_dir=kv_dir,
-        other_kv_devices=testbed.other_block_devices(device),
-        instances=instances,
-        patch=None,
-        expectation=expectation,
-        complete=True,
-        link_bytes_per_s=loaded.site.device(device).link_bytes_per_s,
-    )
+) -> dict[str, Any]:
+    """What every cell says of itself, whatever it measures."""
+    site, device = loaded.site, loaded.site.device(arm.device)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": ids[1],
+        "campaign_id": ids[0],
+        "plan_sha256": None,
+        "arm": place.arm,
+        "role": arm.role,
+        "concurrency": place.concurrency,
+        "block": place.block,
+        "order": place.order,
+        "balanced": place.balanced,
+        "basis": Basis(site.basis),
+        "site": site.name,
+        "site_sha256": loaded.sha256,
+        "fallback_level": testbed.fallback_level,
+        "seed": seed,
+        "started_wall_ns": time.time_ns(),
+        "r8_version": __version__,
+        "comparability": dict(site.comparability),
+        "host": host_facts(),
+        "kv_host": device.host,
+        "kv_device": testbed.block_names[arm.device],
+        "other_kv_devices": testbed.other_block_devices(arm.device),
+        "complete": True,
+        "link_bytes_per_s": device.link_bytes_per_s,
+    }

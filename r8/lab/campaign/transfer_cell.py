@@ -75,7 +75,13 @@ class TransferCell(Cell):
         pool = start_pool(transfer.testbed.supervisor, specs, recording.raw(""))
         try:
             for one in pool.workers:
-                recording.event("worker_started", worker=one.name, pid=one.pid, **one.said)
+                recording.event(
+                    "worker_started",
+                    worker=one.name,
+                    host=transfer.directory.host.name,
+                    pid=one.pid,
+                    **one.said,
+                )
             self._probed(transfer.begun(recording, pool), files)
         finally:
             pool.stop()
@@ -147,14 +153,10 @@ class TransferCells(CellKind):
         transfer = transfer_of(self.testbed, scenario, place, run_id=run_id, seed=seed)
         job, device = job_of(transfer.plan.job), transfer.arm.device
         return TransferCell(
-            run=provenance.describe_work(
+            run=provenance.describe_transfer(
                 self.loaded,
-                scenario,
-                self.testbed,
-                place,
+                transfer,
                 ids=(self.matrix.campaign_id, run_id),
-                directory=transfer.directory.path,
-                seed=seed,
                 moves=job.moves,
             ),
             device=device,

@@ -193,7 +193,7 @@ def residency(
     recording: Recording,
     kv_dir: Path,
     moment: str,
-    host: Host | None = None,
+    host: Host,
     offset: ClockOffset | None = None,
 ) -> None:
     """Record the page-cache residency of every KV file, on the host that holds the directory."""
@@ -203,10 +203,10 @@ def residency(
             recording.append("residency", row)
 
 
-def residency_argv(kv_dir: Path, moment: str, directory: Path, host: Host | None) -> list[str]:
+def residency_argv(kv_dir: Path, moment: str, directory: Path, host: Host) -> list[str]:
     """The words that look: into the journal here, to standard output on another host."""
-    words = ["probes", "residency", "--dir", str(kv_dir), "--moment", moment]
-    if host is not None and host.exec_prefix:
+    words = ["probes", "residency", "--host", host.name, "--dir", str(kv_dir), "--moment", moment]
+    if host.exec_prefix:
         return remote.instrument_argv(host, words)
     return [sys.executable, "-m", *words, "--out", str(directory / "residency.jsonl")]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RAW = "raw"
 # Events in which a run speaks of itself alone; they are not shared with later runs of its life.
-OF_ONE_RUN = frozenset({"cell_begin", "ground", "clock_offset"})
+OF_ONE_RUN = frozenset({"cell_begin", "testbed", "clock_offset"})
 
 
 @dataclass(slots=True, kw_only=True)

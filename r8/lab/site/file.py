@@ -55,6 +55,11 @@ class Site(Table, frozen=True, kw_only=True):
         """The device of that name."""
         return next(device for device in self.devices if device.name == name)
 
+    @property
+    def here(self) -> str:
+        """The name of the host R8 runs on: the first that is reached without a prefix."""
+        return next((one.name for one in self.hosts if not one.exec_prefix), "here")
+
     def host(self, name: str) -> Host:
         """The host of that name."""
         return next(host for host in self.hosts if host.name == name)

@@ -13,6 +13,7 @@ from r8.lab.instruments import probes
 from r8.lab.machine.commands import typed
 from r8.lab.machine.hosts import QUIET_S, KvDirectory
 from r8.lab.transfer.worker_pool import WorkerSpec
+from r8.model import TransferRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from r8.lab.site.plan import Place
     from r8.lab.testbed import Testbed
     from r8.lab.transfer.worker_pool import WorkerPool
+    from r8.model import Moves
 
 # Phases whose bytes are balanced: samples must lie on both sides of them.
 BALANCED = frozenset({"measure", "warm", "readback"})
@@ -115,7 +117,7 @@ class Job:
     """
 
     name: str  # in the site file
-    moves: str  # what the measured window does to the device, "read" or "write"
+    moves: Moves  # what the measured window does to the device
     tool: Callable[[TransferArm], Path]  # the program of an arm's workers
     # Puts the files on the device that must be there before the workers start, where any must.
     make: Callable[[Transfer], Files]
@@ -150,15 +152,13 @@ def transfer_of(
 def expect(recording: Recording, files: Files) -> None:
     """Write down what the files on the device come to: the run is judged against it."""
     run = recording.run
-    if run.work is None:
+    if not isinstance(run, TransferRun):
         raise EngineError(
             "a transfer was recorded as a run with a KV engine",
             where=run.run_id,
             next_step="report this: no site file can ask for it",
         )
-    work = replace(run.work, files=files.files, total_bytes=files.total_bytes)
-    expectation = replace(run.expectation, chunk_bytes=files.total_bytes)
-    recording.update(replace(run, work=work, expectation=expectation))
+    recording.update(replace(run, files=files.files, total_bytes=files.total_bytes))
 
 
 def make_durable(stage: Stage, expected: Files) -> None:

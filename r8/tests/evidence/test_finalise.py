@@ -68,7 +68,7 @@ def test_the_engine_log_is_parsed_from_the_raw_server_log(partial: Path) -> None
 def test_units_meanings_and_schema_version_travel_in_the_parquet(partial: Path) -> None:
     path = finalise(partial, complete=True) / "requests.parquet"
     schema = pq.read_schema(path)
-    assert schema.metadata[b"r8.schema_version"] == b"1"
+    assert schema.metadata[b"r8.schema_version"] == b"2"
     sent = schema.field("sent_ns").metadata or {}
     assert sent[b"unit"] == b"ns"
     assert b"request byte" in sent[b"meaning"]

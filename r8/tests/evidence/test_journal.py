@@ -12,7 +12,7 @@ import pytest
 
 from r8.errors import EvidenceError, SiteError
 from r8.evidence.journal import Journal, run_from_json, run_to_json, write_json_atomic
-from r8.model import PatchState
+from r8.model import KvRun, PatchState
 from r8.tests.support.run_factory import SyntheticRun, read_lines, synthetic_run
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def test_a_row_of_another_shape_is_refused_and_named(
 def test_a_real_reading_must_be_a_finite_number(tmp_path: Path, value: object) -> None:
     row = {"probe": "host", "host": "h", "device": "-", "counter": "c", "mono_ns": 1, "wall_ns": 1}
     with Journal(tmp_path, "probes") as probes:
-        probes.append({**row, "value_real": 1})
-        with pytest.raises(EvidenceError, match="value_real"):
-            probes.append({**row, "value_real": value})
+        probes.append({**row, "value": 1})
+        with pytest.raises(EvidenceError, match="value"):
+            probes.append({**row, "value": value})
 
 
 def test_every_appended_row_is_synced_before_append_returns(
@@ -185,6 +185,7 @@ def test_a_run_survives_the_way_through_json() -> None:
 
 def test_patch_state_and_expectation_come_back_as_records() -> None:
     run = run_from_json(run_to_json_text(), where="here")
+    assert isinstance(run, KvRun)
     assert isinstance(run.patch, PatchState)
     assert run.expectation.hit_bytes == 4 * 4 * (2 << 20)
 
@@ -208,7 +209,14 @@ def run_to_json_text() -> Any:
         (("versions",), {"vllm": 1}, "run.versions"),
         (("instances",), "a", "run.instances"),
         (("expectation",), None, "run.expectation"),
-        (("patch", "expected"), "maybe", "maybe"),
+        (("treatment", "patch"), "maybe", "none of patched, unpatched"),
+        (("role",), "reserve", "reserve"),
+        (("kind",), "train", "'run.kind' is none of kv, transfer"),
+        (("other_kv_devices",), [{"host": "h"}], "missing key run.other_kv_devices.name"),
+        (("run_id",), "a/b", "run_id 'a/b' is no name"),
+        (("arm",), "n" * 129, "is no name"),
+        (("campaign_id",), "..", "campaign_id '..' is no name"),
+        (("kv_host",), "", "kv_host '' is no name"),
         (("block",), -1, "count from 0"),
     ],
 )
@@ -229,7 +237,9 @@ def test_a_bad_run_json_is_refused_and_the_key_named(
     assert caught.value.where == "data/runs/x/run.json"
 
 
-@pytest.mark.parametrize("content", [{"schema_version": 2}, {}, [], "text", None])
+@pytest.mark.parametrize(
+    "content", [{"schema_version": 1}, {"schema_version": 3}, {}, [], "text", None]
+)
 def test_another_schema_version_is_refused_before_anything_else(content: object) -> None:
     with pytest.raises(EvidenceError, match="schema version"):
         run_from_json(content, where="here")

@@ -122,13 +122,13 @@ def test_a_writer_that_fails_leaves_no_spool(
 @pytest.mark.parametrize(
     "line",
     [
-        '{"name": "ceiling", "tool": "fio", "device": "d", "mono_ns": 1, "direct": 1}',
-        '{"name": "ceiling", "tool": "fio", "device": "d", "mono_ns": 1.0}',
-        '{"name": "ceiling", "tool": "fio", "device": "d", "mono_ns": 9223372036854775808}',
-        '{"name": "ceiling", "tool": "fio", "device": "d", "mono_ns": "1"}',
-        '{"name": "ceiling", "tool": "fio", "device": "d"}',
-        '{"name": "\\ud800", "tool": "fio", "device": "d", "mono_ns": 1}',
-        '{"name": "c", "tool": "fio", "device": "d", "mono_ns": 1} {"name": "c"}',
+        '{"name": "ceiling", "tool": "fio", "host": "h", "device": "d", "mono_ns": 1, "direct": 1}',
+        '{"name": "ceiling", "tool": "fio", "host": "h", "device": "d", "mono_ns": 1.0}',
+        '{"name": "c", "tool": "fio", "host": "h", "device": "d", "mono_ns": 9223372036854775808}',
+        '{"name": "ceiling", "tool": "fio", "host": "h", "device": "d", "mono_ns": "1"}',
+        '{"name": "ceiling", "tool": "fio", "host": "h", "device": "d"}',
+        '{"name": "\\ud800", "tool": "fio", "host": "h", "device": "d", "mono_ns": 1}',
+        '{"name": "c", "tool": "fio", "host": "h", "device": "d", "mono_ns": 1} {"name": "c"}',
         "",
         "null",
     ],
@@ -136,7 +136,7 @@ def test_a_writer_that_fails_leaves_no_spool(
 def test_a_line_that_arrow_might_read_kindly_is_refused_by_its_number(
     tmp_path: Path, line: str
 ) -> None:
-    good = {"name": "serial", "tool": "fio", "device": "d", "mono_ns": 1}
+    good = {"name": "serial", "tool": "fio", "host": "h", "device": "d", "mono_ns": 1}
     path = _journal(tmp_path / "r.partial", "calibration", [good])
     with path.open("a") as file:
         file.write(f"{line}\n{json.dumps(good)}\n")
@@ -146,7 +146,7 @@ def test_a_line_that_arrow_might_read_kindly_is_refused_by_its_number(
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_reading_that_is_no_number_is_refused(tmp_path: Path, word: str) -> None:
-    row = json.dumps(_probe(1, value_real=0.5)).replace("0.5", word)
+    row = json.dumps(_probe(1, value=0.5)).replace("0.5", word)
     path = _journal(tmp_path / "r.partial", "probes", [_probe(0)])
     path.write_text(path.read_text() + row + "\n")
     with pytest.raises(EvidenceError, match=r"probes\.jsonl:2"):
@@ -164,7 +164,7 @@ def test_a_null_among_token_ids_is_refused(tmp_path: Path) -> None:
 def test_arrow_and_line_by_line_read_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [_probe(n, value_real=n, text='\u00e9 "x"\\' if n % 2 else None) for n in range(50)]
+    rows = [_probe(n, value=n / 2, text='\u00e9 "x"\\' if n % 2 else None) for n in range(50)]
     fast = _written(tmp_path, "probes", rows).read()
     monkeypatch.setattr(finalise_tables, "_parsed_by_arrow", lambda *_: None)
     assert _written(tmp_path, "probes", rows).read().equals(fast)

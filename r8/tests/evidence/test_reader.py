@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -29,10 +30,8 @@ def reseal(path: Path) -> None:
 
 def test_a_sealed_run_is_read_back_as_it_was_planned(sealed: Path) -> None:
     evidence = read_run(sealed)
-    planned = synthetic_run(SyntheticRun())
-    assert evidence.run.expectation == planned.expectation
-    assert evidence.run.patch == planned.patch
-    assert evidence.run.complete
+    assert evidence.run == replace(synthetic_run(SyntheticRun()), complete=True)
+    assert evidence.tables == evidence.path
     assert evidence.manifest["raw/server-a.log"]
     assert evidence.table("requests").num_rows > 0
 
@@ -122,8 +121,8 @@ def _rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
             "column mono_ns is not there as int64",
         ),
         (
-            lambda table: table.replace_schema_metadata({"r8.schema_version": "2"}),
-            "schema version is 2",
+            lambda table: table.replace_schema_metadata({"r8.schema_version": "1"}),
+            "schema version is 1",
         ),
         (lambda table: table.replace_schema_metadata({}), "schema version is none"),
         (
@@ -149,13 +148,11 @@ def test_another_schema_version_in_run_json_is_refused(sealed: Path) -> None:
         read_run(sealed)
 
 
-def test_runs_are_found_by_campaign_and_never_while_unfinished(tmp_path: Path) -> None:
+def test_runs_are_found_and_never_while_unfinished(tmp_path: Path) -> None:
     ours = build_run(tmp_path, SyntheticRun(campaign_id="ours"))
     theirs = build_run(tmp_path, SyntheticRun(campaign_id="theirs"))
     build_partial(tmp_path, SyntheticRun(campaign_id="ours", block=1))
     assert find_runs(tmp_path) == [ours, theirs]
-    assert find_runs(tmp_path, campaign="ours") == [ours]
-    assert find_runs(tmp_path, campaign="nobody's") == []
 
 
 def test_one_run_named_twice_is_read_once_and_two_runs_of_one_id_are_refused(

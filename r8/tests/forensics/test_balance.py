@@ -47,7 +47,7 @@ def test_c4_allows_the_device_two_percent_both_ways(device: int, answer: Answer)
 def test_c4_allows_members_two_percent_both_ways(members: int, answer: Answer) -> None:
     case = StubCase(
         run=replace(KV_RUN, kv_device="md0"),
-        texts={("md0", "kind"): "md", ("md0", "members"): "a,b"},
+        texts={("md0", "members"): "a,b"},
         reads={"a": ROUND // 2, "b": members - ROUND // 2},
         metrics={"engine_hit_bytes": ROUND, "device_read_bytes": ROUND, **SILENT},
     )
@@ -91,7 +91,9 @@ def balanced(device: int, process: int, reads: dict[str, int] | None = None) -> 
         },
         reads=reads,
         texts={(name, "kind"): KINDS[name] for name in reads},
-        answers={"SELECT DISTINCT device": [(name,) for name in reads]},
+        answers={
+            "SELECT DISTINCT host, device": [(KV_RUN.kv_host, name) for name in reads],
+        },
     )
 
 

@@ -32,6 +32,7 @@ def answer_of(checks: Sequence[Check]) -> Finding:
 
     class FakeCase:
         run = synthetic_run(SyntheticRun())
+        transfer = None
 
     case: Case = FakeCase()  # type: ignore[assignment]
     return apply(rule, case)
@@ -154,7 +155,7 @@ def test_a_rung_without_a_block_device_names_the_rules_it_cannot_know_and_why(
     """As a rehearsal without the rights to mount has it: KV in a directory of a FUSE mount."""
 
     def nameless(tables: Tables) -> None:
-        tables["run"][0] |= {"kv_device": "", "rung": "fuse", "other_kv_devices": []}
+        tables["run"][0] |= {"kv_device": "", "fallback_level": "fuse", "other_kv_devices": []}
         of_disks = {"disk", "topology"}
         tables["probes"] = [row for row in tables["probes"] if row["probe"] not in of_disks]
         for row in tables["residency"]:
@@ -164,5 +165,6 @@ def test_a_rung_without_a_block_device_names_the_rules_it_cannot_know_and_why(
     unknown = {name for name, one in found.items() if one.answer is Answer.UNKNOWN}
     assert unknown == {"C1", "C2", "C4", "C6", "C8", "C9", "N1"}
     for name in unknown:
-        assert meant(found[name]).startswith("On rung fuse the KV lies on no block device"), name
+        why = "At fallback level fuse the KV lies on no block device"
+        assert meant(found[name]).startswith(why), name
     assert "no-block-device: no read counter" in said(found["C4"])

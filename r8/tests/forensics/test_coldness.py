@@ -41,7 +41,7 @@ def durable(written: int = 0, span_ns: int = S, **detail: int) -> Case:
     facts |= {"quiet_ns": S, **detail}
     return StubCase(
         told={"durable": (2 * S, facts), "drop_begin": (2 * S, {})},
-        answers={"write_sectors": [(S, S + span_ns, 7, 7 + written)]},
+        answers={"write_sectors": [(S, S + span_ns, written)]},
     )
 
 

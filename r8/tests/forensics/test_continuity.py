@@ -74,27 +74,27 @@ def test_c8_wants_the_topology_read_on_both_sides(
     assert found[3].answer is answer
 
 
-STATE = ("nvme", "nvme2", "state", 5, 0, 1, ["live"])
+STATE = ("nvme", KV_RUN.kv_host, "nvme2", "state", 5, 0, 1, ["live"])
 
 
 @pytest.mark.parametrize(
     ("changes", "answer"),
     [
         ({}, H),
-        ({6: ["LIVE"]}, H),
-        ({6: ["4: ACTIVE"]}, H),
-        ({6: ["connecting"]}, R),
-        ({6: ["connecting", "live"]}, R),
-        ({6: []}, R),
-        ({4: 1}, R),  # a reading without a value
-        ({5: 2}, R),  # another epoch
-        ({2: "operstate", 6: ["up"]}, H),
-        ({2: "operstate", 6: ["down"]}, R),
-        ({2: "address", 6: ["traddr=1"]}, H),
-        ({2: "address", 6: ["traddr=1", "traddr=2"]}, R),
-        ({2: "array_state", 6: ["active", "clean"]}, H),
-        ({2: "array_state", 6: ["active", "broken"]}, R),
-        ({2: "array_state", 6: []}, R),
+        ({7: ["LIVE"]}, H),
+        ({7: ["4: ACTIVE"]}, H),
+        ({7: ["connecting"]}, R),
+        ({7: ["connecting", "live"]}, R),
+        ({7: []}, R),
+        ({5: 1}, R),  # a reading without a value
+        ({6: 2}, R),  # another epoch
+        ({3: "operstate", 7: ["up"]}, H),
+        ({3: "operstate", 7: ["down"]}, R),
+        ({3: "address", 7: ["traddr=1"]}, H),
+        ({3: "address", 7: ["traddr=1", "traddr=2"]}, R),
+        ({3: "array_state", 7: ["active", "clean"]}, H),
+        ({3: "array_state", 7: ["active", "broken"]}, R),
+        ({3: "array_state", 7: []}, R),
     ],
 )
 def test_c8_wants_one_good_state_all_through(changes: dict[int, object], answer: Answer) -> None:
@@ -116,7 +116,7 @@ def test_c8_wants_one_good_state_all_through(changes: dict[int, object], answer:
 def test_c8_looks_at_controllers_and_links_that_kv_comes_over(
     probe: str, transport: str, *, counts: bool
 ) -> None:
-    row = (probe, "x0", "state", 5, 0, 1, ["connecting"])
+    row = (probe, KV_RUN.kv_host, "x0", "state", 5, 0, 1, ["connecting"])
     found = answers_of(steady(states=(row,), transport=transport), "c8-state")
     assert found == ([R] if counts else [])
 

@@ -58,7 +58,7 @@ def warm_read(
             "FROM phases": [(1, 2, 3, WARM_READ)],
             "kind = 'patch_loaded'": [(0,)],
             "FROM engine_requests": [("c0", 4 * chunk, 4 * chunk, of_cells)],
-            "SELECT DISTINCT device": [("a:1:1",)],
+            "SELECT DISTINCT host, device": [(KV_RUN.kv_host, "a:1:1")],
             "FROM residency": [("f", ROUND, cached, True, None)],
         },
     )

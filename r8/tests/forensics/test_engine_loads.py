@@ -37,7 +37,7 @@ def engine_run(
     """Two engines that load for 4 s after 30 s of starting; `said` changes one of them's words."""
 
     def become(tables: Tables) -> None:
-        tables["run"][0]["work"]["tool"] = "engine"
+        tables["run"][0]["tool"] = "engine"
         words: dict[str, Any] = {"seconds": 3.9, "gib": EACH_BYTES / (1 << 30)}
         tables["logs"] = []
         for worker in WORKERS:

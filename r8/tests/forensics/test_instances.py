@@ -193,7 +193,7 @@ def test_a_process_tree_named_twice_is_counted_once(tmp_path: Path) -> None:
                 row["device"] = f"{row['device'][0]}:100:5000"
 
     run = scaling_run(tmp_path, 2, read_s=TWO_S, spoil=same)
-    assert values([run], "process_read_bytes", run.run.run_id)[0] == run.run.expectation.hit_bytes
+    assert values([run], "process_read_bytes", run.run.run_id)[0] == run.run.expected_bytes
 
 
 def test_s1_has_no_subject_where_one_engine_runs(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def linked(moved: int, *, span_ns: int = S, received: int = 0, known: int = 0) -
         answers={
             "WITH readings": [(moved, span_ns)],
             "max(mono_ns) FILTER": [(1, 2)],
-            "probe = 'nic'": [("ens1", "netdev.rx_bytes")] if received else [],
+            "probe = 'nic'": [("node", "ens1", "netdev.rx_bytes")] if received else [],
         },
     )
 

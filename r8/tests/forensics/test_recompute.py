@@ -11,6 +11,7 @@ from r8.forensics.certificate import objections
 from r8.forensics.recompute import recompute_reads_no_kv
 from r8.forensics.rules import RULES
 from r8.message import Answer
+from r8.roles import Role
 from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import Tables, findings, judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
@@ -19,7 +20,7 @@ from r8.tests.support.stub_case import H, R, StubCase, answers_of, below
 if TYPE_CHECKING:
     from pathlib import Path
 
-RECOMPUTE = {"arm": "recompute", "recompute": True}
+RECOMPUTE = {"arm": "recompute", "role": Role.RECOMPUTE}
 
 
 def spec(**facts: object) -> SyntheticRun:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from r8.evidence.reader import Evidence
     from r8.forensics.case import Window
     from r8.message import Check
-    from r8.model import Finding
+    from r8.model import Device, Finding
 
 PASSING = {Answer.HELD, Answer.NOT_APPLICABLE}
 
@@ -59,8 +59,8 @@ def saved(
 ) -> list[Check]:
     """W1 of two ranks that saved 1 MB in a window of 10 ns, before a drop 10 ns later."""
 
-    class Device(StubCase):
-        def grown(self, probe: str, device: str, counter: str, window: Window) -> int | None:
+    class Saved(StubCase):
+        def grown(self, probe: str, device: Device, counter: str, window: Window) -> int | None:
             if counter == "flushes":
                 return flushes
             return sectors + (late if window.end_ns > 20 else 0)
@@ -71,7 +71,7 @@ def saved(
         {**usual, "worker": f"w{at}", "committed": at == 0, **changes}
         for at, changes in enumerate(ranks)
     ]
-    case = Device(
+    case = Saved(
         run=job_run(job="checkpoint", moves="write"),
         told={"write_cache": (1, {"modes": {"loop0": mode}}), "drop_begin": (30, {})},
         answers={"FROM work": [(json.dumps(row),) for row in rows]},

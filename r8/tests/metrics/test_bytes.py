@@ -66,8 +66,8 @@ def test_device_bytes_lie_between_the_samples_that_enclose_the_phase(tmp_path: P
             "counter_regressed",
         ),
         (
-            [sample(at, 1, host=host) for at in (MEASURE_BEGIN, END) for host in ("a", "b")],
-            "device_not_unique n=2",
+            [sample(at, 1, host="another") for at in (MEASURE_BEGIN, END)],
+            "no_samples_around",
         ),
         (
             [sample(MEASURE_BEGIN, 5), sample(END, None, reason="denied")],
@@ -85,13 +85,26 @@ def test_device_bytes_that_cannot_be_known_have_a_reason(
         assert (found.value, found.reason) == (None, reason)
 
 
+def test_devices_of_one_name_on_two_hosts_are_told_apart(tmp_path: Path) -> None:
+    def also_there(rows: list[Row]) -> list[Row]:
+        return rows + [{**row, "host": "another"} for row in rows if row["probe"] == "disk"]
+
+    spec = SyntheticRun(other_device_read_bytes=MIB)
+    names = ("device_read_bytes", "other_kv_device_read_bytes", "non_kv_read_bytes")
+    alone = [metric(tmp_path / f"{name}-1", spec, name).value for name in names]
+    beside = [metric(tmp_path / f"{name}-2", spec, name, probes=also_there).value for name in names]
+    assert alone == [HIT_BYTES, MIB, 0]
+    # No KV of this run lies on the other host, whatever its devices are called.
+    assert beside == [HIT_BYTES, MIB, HIT_BYTES + MIB]
+
+
 def test_a_phase_that_happened_twice_is_refused(tmp_path: Path) -> None:
     def twice(rows: list[Row]) -> list[Row]:
         marks = [row for row in rows if row["name"].startswith("measure_")]
         return rows + [{**row, "mono_ns": row["mono_ns"] + 10 * S} for row in marks]
 
     found = metric(tmp_path, SyntheticRun(), "device_read_bytes", events=twice)
-    assert (found.value, found.reason) == (None, "device_not_unique n=2")
+    assert (found.value, found.reason) == (None, "phase_not_unique n=2")
 
 
 # One sample a second, its window ending with it: 0, 40, 60, 1, 0 and 30 MB a second; the ceiling is
@@ -390,7 +403,7 @@ def test_the_balance_puts_a_runs_bytes_side_by_side(tmp_path: Path) -> None:
         (row,) = cursor.fetchall()
     assert dict(zip(names, row, strict=True)) == {
         "run_id": evidence.run.run_id,
-        "expected_hit_bytes": evidence.run.expectation.hit_bytes,
+        "expected_bytes": evidence.run.expected_bytes,
         "engine_hit_bytes": HIT_BYTES,
         "device_read_bytes": HIT_BYTES,
         "member_read_bytes": None,

@@ -15,7 +15,7 @@ from r8.report.tables import SHOWN_METRICS, markdown, number
 from r8.report.terminal import summary
 from r8.resources import query_names, query_text
 from r8.tests.support.judged_run import Tables, judged_run
-from r8.tests.support.run_factory import SyntheticRun, upgraded
+from r8.tests.support.run_factory import SyntheticRun
 from r8.verdict.judge import exit_code, judge
 
 if TYPE_CHECKING:
@@ -149,7 +149,6 @@ def test_every_number_of_the_report_is_the_number_of_plain_duckdb(
     with duckdb.connect() as connection:
         quoted = ", ".join(f"'{one.path}'" for one in runs)
         connection.execute(f"SET VARIABLE r8_run_dirs = [{quoted}]")
-        connection.execute(upgraded([one.path for one in runs]))
         for name in query_names():
             connection.execute(query_text(name))
         rows = connection.execute(

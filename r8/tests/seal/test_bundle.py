@@ -126,16 +126,28 @@ def test_a_file_that_is_no_key_is_one_line(tmp_path: Path, text: str) -> None:
         keys.Ed25519Key(path)
 
 
-SECRETS = ("gpu07", "192.0.2.17", "2001:db8::7", "02:42:ac:11:00:02", "S5XNNE0R", "alice", "hush")
+SECRETS = (
+    "gpu07",
+    "login3",
+    "192.0.2.17",
+    "2001:db8::7",
+    "02:42:ac:11:00:02",
+    "S5XNNE0R",
+    "alice",
+    "hush",
+)
 
 
 def _with_names(tables: Tables) -> None:
-    for row in tables["probes"]:
+    run = tables["run"][0]
+    for row in (*tables["probes"], *tables["residency"], *run["other_kv_devices"]):
         row["host"] = "gpu07"
+    for row in tables["calibration"]:
+        row["host"] = "login3"
     first = {**tables["probes"][0], "value": None, "text": "S5XNNE0R"}
     tables["probes"].append({**first, "probe": "topology", "counter": "serial"})
-    tables["run"][0]["host"] = {"name": "gpu07", "kernel": "6.1"}
-    tables["run"][0]["note"] = "hush, run by alice"
+    run |= {"host": {"name": "gpu07", "kernel": "6.1"}, "kv_host": "gpu07"}
+    run["note"] = "hush, run by alice"
 
 
 def _log_with_names(log: str) -> str:

@@ -94,7 +94,7 @@ def _edit_run(tree: Path, chance: random.Random) -> None:
     key, value = chance.choice(
         [
             ("basis", "measured"),
-            ("rung", "cluster"),
+            ("fallback_level", "cluster"),
             ("block", 9),
             ("complete", True),
             ("note", "x"),

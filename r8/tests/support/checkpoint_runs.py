@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from r8.evidence.finalise import finalise
 from r8.evidence.journal import run_to_json
 from r8.evidence.reader import read_run
-from r8.model import Basis, Expectation, Run, Work
+from r8.model import Basis, Device, TransferRun
+from r8.roles import Role
 from r8.schema import SCHEMA_VERSION
 from r8.tests.support.run_factory import write_lines
 
@@ -127,13 +128,15 @@ def take_out(tables: Tables, *rows: Row) -> None:
     tables["events"] = [row for row in tables["events"] if all(row is not one for one in rows)]
 
 
-def _run(spec: SyntheticSave) -> Run:
-    return Run(
+def _run(spec: SyntheticSave) -> TransferRun:
+    return TransferRun(
         schema_version=SCHEMA_VERSION,
         run_id=spec.run_id,
         campaign_id=spec.campaign_id,
+        plan_sha256=None,
         scenario=SCENARIO,
         arm=spec.arm,
+        role=Role.LOCAL if spec.arm.startswith("local") else Role.ARRAY,
         concurrency=spec.ranks,
         block=spec.block,
         order=0,
@@ -141,7 +144,7 @@ def _run(spec: SyntheticSave) -> Run:
         basis=spec.basis,
         site="synthetic",
         site_sha256="00" * 32,
-        rung="loop-xfs",
+        fallback_level="loop-xfs",
         seed=7,
         started_wall_ns=WALL_NS + BEGIN,
         r8_version="0",
@@ -150,27 +153,16 @@ def _run(spec: SyntheticSave) -> Run:
         host={"name": "host-1"},
         kv_device="loop0",
         kv_dir="/ckpt",
-        other_kv_devices=("loop1",),
-        instances=tuple(f"w{rank}" for rank in range(spec.ranks)),
-        patch=None,
-        expectation=Expectation(
-            sessions=1,
-            prompt_tokens=2,
-            output_tokens=1,
-            chunk_tokens=1,
-            chunk_bytes=spec.payload,
-            cpu_tier_bytes=0,
-        ),
+        kv_host="host-1",
+        other_kv_devices=(Device(host="host-1", name="loop1"),),
         complete=False,
-        work=Work(
-            job="checkpoint",
-            moves="write",
-            tool="full-each",
-            workers=spec.ranks,
-            files=spec.ranks,
-            total_bytes=spec.payload,
-            time_scale=1.0,
-        ),
+        job="checkpoint",
+        moves="write",
+        tool="full-each",
+        workers=tuple(f"w{rank}" for rank in range(spec.ranks)),
+        files=spec.ranks,
+        total_bytes=spec.payload,
+        time_scale=1.0,
     )
 
 
@@ -280,6 +272,7 @@ def _residency(spec: SyntheticSave) -> list[Row]:
     return [
         {
             "moment": "after_drop",
+            "host": "host-1",
             "path": f"{step}/rank-{rank}/model-00001-of-00001.safetensors",
             "size_bytes": size,
             "resident_bytes": 0,

@@ -43,7 +43,7 @@ def cluster_spec(
         "block": block,
         "concurrency": 8,
         "basis": Basis.MEASURED,
-        "rung": "cluster",
+        "fallback_level": "cluster",
         "comparability": dict(load_reports().scenarios[scenario].comparability),
         "ttft_s": tuple(ttft_s + 0.001 * number for number in range(-3, 5)),
         "warm_ttft_s": (0.5,) * 8,

@@ -23,17 +23,19 @@ from r8.evidence.reader import read_run
 from r8.lab.instruments import probes as instruments
 from r8.lab.instruments.recording import Recording
 from r8.lab.machine import commands
+from r8.lab.site.machines import Host
 from r8.tests.support.fault_lab_programs import AS_SOMEBODY, READER
 from r8.tests.support.fault_lab_rows import fake_engine_rows, real_requests
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 from r8.tests.support.run_factory_log import log_lines
-from r8.tests.support.run_factory_rows import calibration_rows, event_rows
+from r8.tests.support.run_factory_rows import HOST, calibration_rows, event_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from r8.evidence.reader import Evidence
 
+HERE = Host(name=HOST)
 MIB = 1 << 20
 QUIET_S = 0.6
 # Three ticks of the probes at their rate here.
@@ -165,7 +167,8 @@ def record_cell(root: Path, device: Device, fault: Fault) -> Path:
 
 
 def _probes(recording: Recording, pid: int, devices: list[str]) -> subprocess.Popen[bytes]:
-    plan = {"block_devices": devices, "engines": {"a": pid}, "rates_hz": RATES_HZ, "iostat": False}
+    plan = {"host": HOST, "block_devices": devices, "engines": {"a": pid}, "iostat": False}
+    plan["rates_hz"] = RATES_HZ
     path = recording.raw("plan-probes.json")
     path.write_text(json.dumps(plan))
     argv = [sys.executable, "-m", "probes", "record", "--plan", str(path)]
@@ -204,7 +207,7 @@ def _phases(cell: Cell, spec: SyntheticRun, fault: Fault) -> None:
     time.sleep(SETTLE_S)
     cell.mark("measure_end")
     time.sleep(SETTLE_S)
-    instruments.residency(cell.recording, cell.kv_dir, "after_measure")
+    instruments.residency(cell.recording, cell.kv_dir, "after_measure", HERE)
     cell.mark("warm_begin")
     cell.read(cell.files)
     time.sleep(SETTLE_S)
@@ -223,7 +226,7 @@ def _controls(cell: Cell) -> None:
     cell.mark("control_drop_end", rc=done.returncode, command=done.line, error=done.error)
     for path in cell.control:
         path.read_bytes()
-    instruments.residency(cell.recording, cell.kv_dir, "warm_read")
+    instruments.residency(cell.recording, cell.kv_dir, "warm_read", HERE)
     time.sleep(SETTLE_S)
     cell.marks["warm_control"] = cell.recording.event("control_begin", control="warm_read")
     cell.read(cell.control)
@@ -264,12 +267,12 @@ def _drop(cell: Cell, fault: Fault) -> None:
     if fault.residency_uid is not None:
         argv = ["env", f"PYTHONPATH={instruments.CHECKOUT}", sys.executable, "-c", AS_SOMEBODY]
         argv += [str(fault.residency_uid), "residency", "--dir", str(cell.kv_dir)]
-        seen = commands.run([*argv, "--moment", "after_drop"])
+        seen = commands.run([*argv, "--moment", "after_drop", "--host", HOST])
         assert seen.ok, seen.error
         with (cell.recording.directory / "residency.jsonl").open("a") as journal:
             journal.write(seen.output)
     else:
-        instruments.residency(cell.recording, cell.kv_dir, "after_drop")
+        instruments.residency(cell.recording, cell.kv_dir, "after_drop", HERE)
     cell.mark("cold_checked")
 
 

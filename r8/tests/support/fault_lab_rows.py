@@ -60,5 +60,5 @@ def fake_engine_rows(spec: SyntheticRun, marks: dict[str, int]) -> list[Row]:
             counter = f"vllm:{name}_hits_total{LABELS}"
             base = {"probe": "engine", "host": HOST, "device": "a", "counter": counter, "epoch": 0}
             when = {"mono_ns": at, "wall_ns": at + WALL_OFFSET_NS}
-            rows.append({**base, "value": value, "value_real": float(value), **when})
+            rows.append({**base, "value": value, **when})
     return rows

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from r8.evidence.finalise import finalise
 from r8.evidence.journal import run_to_json
-from r8.model import Basis, Expectation, PatchState, Run
+from r8.model import Basis, Device, Expectation, KvRun, PatchState, Treatment
+from r8.roles import Role
 from r8.schema import SCHEMA_VERSION
 from r8.tests.support.run_factory_context import context_events, engine_rows
 from r8.tests.support.run_factory_log import log_lines
 from r8.tests.support.run_factory_rows import (
+    HOST,
     calibration_rows,
     event_rows,
     probe_rows,
@@ -25,13 +27,29 @@ from r8.tests.support.run_factory_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
+
+    from r8.roles import Reads
 
 Row = dict[str, Any]
 
 MIB = 1 << 20
 MODULE_SHA256 = "ab" * 32
+# Arms as the scenarios' own sites treat them: role, and how their reader reads.
+ARMS: dict[str, tuple[Role, Reads | None]] = {
+    "patched": (Role.ARRAY, "parallel"),
+    "unpatched": (Role.ARRAY, "serial"),
+    "upstream-32": (Role.ARRAY, "parallel"),
+    "upstream-4": (Role.ARRAY, None),
+    "array": (Role.ARRAY, "parallel"),
+    "local-nvme": (Role.LOCAL, "parallel"),
+    "pool": (Role.POOL, "parallel"),
+    "pool-cross": (Role.NEGATIVE, None),
+    "fs-own": (Role.SHARED, None),
+    "fs-cross": (Role.SHARED, None),
+    "recompute": (Role.RECOMPUTE, None),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +65,7 @@ class SyntheticRun:
     balanced: bool = True
     run_id: str | None = None  # made from campaign, block, arm and level when None
     basis: Basis = Basis.MODELLED
-    rung: str = "loop"
+    fallback_level: str = "loop"
     comparability: dict[str, str] = field(default_factory=lambda: {"device": "shaped"})
     seed: int = 7
     complete: bool = True
@@ -101,7 +119,8 @@ class SyntheticRun:
 
     # the arm and its link
     link_bytes_per_s: int | None = None
-    recompute: bool = False
+    role: Role | None = None  # None: by the arm's name
+    patch: Literal["patched", "unpatched"] | None = None  # None: by the arm's name
 
     # controls
     controls: bool = True
@@ -149,29 +168,36 @@ class SyntheticRun:
         return planned if self.hit_tokens == -1 else self.hit_tokens
 
     @property
+    def patched(self) -> bool:
+        """Whether its LMCache is the patched one."""
+        return self.arm == "patched" if self.patch is None else self.patch == "patched"
+
+    @property
     def mode(self) -> str | None:
         """Mode the patch's loaded line gives; None: no such line."""
         if self.patch_mode == "by arm":
-            return "parallel" if self.arm == "patched" else None
+            return "parallel" if self.patched else None
         return self.patch_mode
 
 
-def synthetic_run(spec: SyntheticRun) -> Run:
+def synthetic_run(spec: SyntheticRun) -> KvRun:
     """The provenance record of the run."""
-    patched = spec.arm == "patched"
+    patched = spec.patched
+    role, reads = ARMS.get(spec.arm, (Role.ARRAY, "parallel" if patched else "serial"))
     patch = PatchState(
-        expected="patched" if patched else "unpatched",
         lmcache_version="0.5.0",
         target_sha256=("0a" if patched else "0b") * 32,
         base_sha256="0b" * 32,
         module_sha256=MODULE_SHA256 if patched else None,
     )
-    return Run(
+    return KvRun(
         schema_version=SCHEMA_VERSION,
         run_id=spec.name,
         campaign_id=spec.campaign_id,
+        plan_sha256=None,
         scenario=spec.scenario,
         arm=spec.arm,
+        role=spec.role or role,
         concurrency=spec.concurrency,
         block=spec.block,
         order=spec.order,
@@ -179,23 +205,28 @@ def synthetic_run(spec: SyntheticRun) -> Run:
         basis=spec.basis,
         site="synthetic",
         site_sha256="00" * 32,
-        rung=spec.rung,
+        fallback_level=spec.fallback_level,
         seed=spec.seed,
         started_wall_ns=1_790_000_000_000_000_000 + spec.block,
         r8_version="0",
         versions={"vllm": "0.27.1", "lmcache": "0.5.0"},
         comparability=spec.comparability,
         host={"name": "host-1"},
+        kv_host=HOST,
         kv_device=spec.kv_device,
         kv_dir="/kv",
-        other_kv_devices=spec.other_kv_devices,
+        other_kv_devices=tuple(Device(host=HOST, name=one) for one in spec.other_kv_devices),
+        treatment=Treatment(
+            patch="patched" if patched else "unpatched",
+            connector="disk",
+            reads=reads,
+        ),
         instances=("a",),
         patch=patch,
         expectation=spec.expectation,
         complete=False,
         note=None,
         link_bytes_per_s=spec.link_bytes_per_s,
-        recompute=spec.recompute,
     )
 
 
@@ -225,13 +256,6 @@ def _in_order(rows: list[Row]) -> list[Row]:
 def build_run(root: Path, spec: SyntheticRun) -> Path:
     """The sealed directory of the run, below `root/<scenario>/`."""
     return finalise(build_partial(root, spec), complete=spec.complete)
-
-
-def upgraded(paths: Iterable[Path]) -> str:
-    """What R8 knows of runs of R1 beside their files of schema 1, as it tells DuckDB."""
-    reads = {path.name: "serial" if "unpatched" in path.name else "parallel" for path in paths}
-    known = [f"'{name}': {{'role': 'array', 'reads': '{one}'}}" for name, one in reads.items()]
-    return f"SET VARIABLE r8_upgraded = MAP {{{', '.join(known)}}}"
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -63,7 +63,6 @@ def engine_rows(spec: SyntheticRun) -> list[Row]:
                 "device": "a",
                 "counter": name + LABELS,
                 "value": value,
-                "value_real": float(value),
                 "mono_ns": at,
                 "wall_ns": at + WALL_OFFSET_NS,
                 "epoch": 0,

@@ -112,7 +112,7 @@ def event_rows(spec: SyntheticRun) -> list[Row]:
 
 
 def _patch_state(spec: SyntheticRun) -> Row:
-    patched = spec.arm == "patched"
+    patched = spec.patched
     return {
         "expected": "patched" if patched else "unpatched",
         "lmcache_version": "0.5.0",
@@ -284,6 +284,7 @@ def residency_rows(spec: SyntheticRun) -> list[Row]:
         rows += [
             {
                 "moment": moment,
+                "host": HOST,
                 "path": f"chunk-{number}.pt",
                 "size_bytes": spec.chunk_bytes,
                 "resident_bytes": round(spec.chunk_bytes * share),
@@ -315,10 +316,12 @@ def calibration_rows(spec: SyntheticRun) -> list[Row]:
     speeds = {"ceiling": spec.ceiling_bytes_per_s, "serial": spec.serial_bytes_per_s}
     for name, speed in speeds.items():
         if speed is not None:
-            row: Row = {"name": name, "tool": "fio", "device": spec.kv_device, "direct": True}
+            row: Row = {"name": name, "tool": "fio", "host": HOST, "direct": True}
+            row["device"] = spec.kv_device
             rows.append({**row, "read_bytes": 5 * speed, "elapsed_ns": 5 * S, "mono_ns": RUN_BEGIN})
     if spec.client_calibrated:
         row = {"name": "client", "tool": "null-server", "device": "-", "mono_ns": RUN_BEGIN}
+        row["host"] = HOST
         row |= {"n": 100, "send_lag_p99_ns": 2_000_000}
         rows.append({**row, "ttft_error_p50_ns": 300_000, "ttft_error_max_ns": 2_500_000})
     return rows

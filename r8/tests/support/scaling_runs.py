@@ -45,12 +45,13 @@ def scaling_run(
         ttft_s=(read_s,) * sessions,
         warm_ttft_s=(0.1,) * sessions,
         read_s=read_s,
+        patch="patched" if patched else "unpatched",
+        patch_mode=None,
         **spec,
     )
     partial = build_partial(root, made)
     run = json.loads((partial / "run.json").read_text())
     run["instances"] = list(NAMES[:engines])
-    run["patch"]["expected"] = "patched" if patched else "unpatched"
     (partial / "run.json").write_text(json.dumps(run))
     tables: Tables = {path.stem: read_lines(path) for path in partial.glob("*.jsonl")}
     _deal(tables, engines)

@@ -147,7 +147,7 @@ def _template(probe: str, devices: list[str], counters: list[str]) -> str:
                 {"probe": probe, "host": HOST, "device": device, "counter": counter}
             ).replace("%", "%%")
             lines.append(
-                names[:-1] + ', "value": %d, "value_real": null, "text": null, "reason": null, '
+                names[:-1] + ', "value": %d, "text": null, "reason": null, '
                 '"mono_ns": %d, "wall_ns": %d, "read_cost_ns": %d, "epoch": 0}\n'
             )
     return "".join(lines)

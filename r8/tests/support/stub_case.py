@@ -6,12 +6,12 @@ question that nobody told an answer to is a mistake of the test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from r8.forensics.case import Case, Event, Window
 from r8.message import Answer
-from r8.model import Run, Work
+from r8.model import Device, Run, TransferRun
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 KV_RUN = synthetic_run(SyntheticRun())
 
 
-def job_run(**work: Any) -> Run:
-    """A run of a job by two workers: a load by a loader unless `work` says otherwise."""
+def job_run(**job: Any) -> TransferRun:
+    """A run of a job by two workers: a load by a loader unless `job` says otherwise."""
+    shared = {one.name: getattr(KV_RUN, one.name) for one in fields(Run)}
     facts: dict[str, Any] = {"job": "load", "moves": "read", "tool": "safetensors", "files": 4}
-    facts |= {"workers": 2, "total_bytes": 1_000_000, "time_scale": 1.0, **work}
-    return replace(KV_RUN, work=Work(**facts), instances=("w0", "w1"), patch=None)
+    facts |= {"workers": ("w0", "w1"), "total_bytes": 1_000_000, "time_scale": 1.0, **job}
+    return TransferRun(**shared, **facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +53,17 @@ class StubCase(Case):
     def metric(self, name: str, statistic: str = "") -> int | None:
         return self.metrics[f"{name} {statistic}".rstrip()]
 
-    def read_bytes(self, device: str, phase: str, occurrence: int = 1) -> int | None:
-        return self.reads.get(device)
+    def read_bytes(self, device: Device, phase: str, occurrence: int = 1) -> int | None:
+        return self.reads.get(device.name)
 
-    def text(self, device: str, counter: str) -> str | None:
-        return self.texts.get((device, counter))
+    def text(self, device: Device, counter: str) -> str | None:
+        return self.texts.get((device.name, counter))
 
-    def members(self, device: str) -> tuple[str, ...]:
-        names = self.texts.get((device, "members"), "")
-        return tuple(names.split(",")) if names else ()
+    def members(self, device: Device) -> tuple[Device, ...]:
+        names = self.texts.get((device.name, "members"), "")
+        return tuple(Device(host=device.host, name=name) for name in names.split(",") if name)
 
-    def grown(self, probe: str, device: str, counter: str, window: Window) -> int | None:
+    def grown(self, probe: str, device: Device, counter: str, window: Window) -> int | None:
         return self.growth.get(counter)
 
 

@@ -52,23 +52,18 @@ def work_run(
 
 
 def _work_of(tables: Tables, spec: SyntheticRun, job: str, time_scale: float) -> None:
-    run, total = tables["run"][0], spec.expectation.hit_bytes
-    run["work"] = {
+    run = tables["run"][0]
+    for key in ("treatment", "instances", "patch", "expectation"):
+        del run[key]
+    run |= {
+        "kind": "transfer",
         "job": job,
         "moves": "read",
         "tool": "safetensors",
-        "workers": len(WORKERS),
+        "workers": list(WORKERS),
         "files": 2 * len(WORKERS),
-        "total_bytes": total,
+        "total_bytes": spec.expectation.hit_bytes,
         "time_scale": time_scale,
-    }
-    run["instances"], run["patch"] = list(WORKERS), None
-    run["expectation"] |= {
-        "sessions": 1,
-        "prompt_tokens": 2,
-        "output_tokens": 1,
-        "chunk_tokens": 1,
-        "chunk_bytes": total,
     }
 
 

@@ -130,7 +130,7 @@ def test_a_rehearsal_is_not_comparable_and_the_key_is_named(tmp_path: Path, scen
 
 
 def test_a_measured_run_on_a_rehearsal_rung_names_the_rung() -> None:
-    found = against(r2(rung="directory"))["r2.array.c8.ttft_p50"]
+    found = against(r2(fallback_level="directory"))["r2.array.c8.ttft_p50"]
     assert found.outcome is Outcome.NOT_COMPARABLE
     text = table([found], "zh", everything=False)
     assert "rung" in text

@@ -162,7 +162,7 @@ def test_g3_without_its_scenarios_is_not_measured() -> None:
 
 
 @pytest.mark.parametrize("name", ["G1", "G2", "G3"])
-@pytest.mark.parametrize("changes", [{"basis": Basis.MODELLED}, {"rung": "loop"}])
+@pytest.mark.parametrize("changes", [{"basis": Basis.MODELLED}, {"fallback_level": "loop"}])
 def test_a_rehearsal_passes_no_gate(name: str, changes: dict[str, Any]) -> None:
     session = r2(**changes) if name == "G3" else r1(**changes)
     found = items(name, session, line=PORT)

@@ -10,7 +10,7 @@ import pytest
 from r8.errors import UsageError
 from r8.forensics.rules import RULES
 from r8.message import Answer
-from r8.model import Basis, Claim, Outcome, Run
+from r8.model import Basis, Claim, KvRun, Outcome, Run
 from r8.tests.support.findings import finding_of
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 from r8.verdict.judge import exit_code, headline, judge_session
@@ -42,7 +42,9 @@ class FakeSession(Session):
 
 
 def cluster_run(block: int, arm: str) -> Run:
-    spec = SyntheticRun(block=block, arm=arm, basis=Basis.MEASURED, rung="cluster", concurrency=16)
+    spec = SyntheticRun(
+        block=block, arm=arm, basis=Basis.MEASURED, fallback_level="cluster", concurrency=16
+    )
     return replace(synthetic_run(spec), comparability=KEYS)
 
 
@@ -204,7 +206,7 @@ def test_a_modelled_run_is_not_comparable_with_a_published_claim() -> None:
 
 
 def test_a_rehearsal_on_an_unshaped_disk_is_not_comparable_either() -> None:
-    runs = [replace(run, rung="directory") for run in blocks(5)]
+    runs = [replace(run, fallback_level="directory") for run in blocks(5)]
     verdict = judged(session_of(runs, STEADY), ratio_claim())
     assert verdict.outcome is Outcome.NOT_COMPARABLE
     assert "rung" in verdict.reason
@@ -222,8 +224,9 @@ def test_a_differing_key_is_named_with_both_values() -> None:
 
 def test_runs_of_another_workload_are_not_pooled() -> None:
     runs = blocks(5)
-    longer = replace(runs[-1].expectation, prompt_tokens=2049)
-    runs[-1] = replace(runs[-1], expectation=longer)
+    last = runs[-1]
+    assert isinstance(last, KvRun)
+    runs[-1] = replace(last, expectation=replace(last.expectation, prompt_tokens=2049))
     verdict = judged(session_of(runs, STEADY), ratio_claim())
     assert verdict.outcome is Outcome.NOT_COMPARABLE
     assert "prompt_tokens: 1025" in verdict.reason

@@ -43,7 +43,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _loads_kv(path: Path) -> bool:
     facts = _facts(path)
-    return facts["work"] is None and not facts["recompute"]
+    return facts["work"] is None and not facts["recompute"]  # written in schema 1
 
 
 @cache

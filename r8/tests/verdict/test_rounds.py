@@ -10,6 +10,7 @@ import pytest
 
 from r8.errors import UsageError
 from r8.model import Basis, Outcome, Run
+from r8.roles import Role
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
 from r8.tests.verdict.test_judge import FakeSession, session_of
 from r8.verdict.rounds import compare_sessions, round_claims, spread
@@ -47,7 +48,7 @@ def round_of(campaign: str, seed: int, factor: float = 1.0) -> FakeSession:
             block=block,
             arm="patched",
             basis=Basis.MEASURED,
-            rung="cluster",
+            fallback_level="cluster",
             concurrency=16,
         )
         runs.append(replace(synthetic_run(spec), comparability={"platform": "P"}))
@@ -84,7 +85,7 @@ def test_a_round_is_not_compared_with_itself() -> None:
 
 
 def test_a_recompute_arm_has_no_share_of_a_device() -> None:
-    run = replace(synthetic_run(SyntheticRun()), arm="recompute", recompute=True)
+    run = replace(synthetic_run(SyntheticRun()), arm="recompute", role=Role.RECOMPUTE)
     assert {claim.metric for claim in round_claims([run])} == {"ttft", "output_throughput"}
 
 

@@ -28,7 +28,7 @@ reason-few = { $n } of { $needed } blocks the plan needs; { $rest }
 reason-value = { $found }, claimed { $claimed }, limit { $low } to { $high }, deviation { $deviation }; point check: the published number carries no variance{ $more }
 reason-least = { $found }, claimed { $claimed }, limit { $low } or more; point check: the published number carries no variance{ $more }
 
-gate-foreign = run { $run } is { $basis } on rung '{ $rung }': a gate is about the array itself
+gate-foreign = run { $run } is { $basis } at fallback level '{ $level }': a gate is about the array itself
 gate-no-topology = the probes recorded no members of the KV device
 gate-drives = { $found } drives below the KV device in the probes' topology of every run, { $wanted } wanted
 gate-claim = published { $claimed }; { $reason }

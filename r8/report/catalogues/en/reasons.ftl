@@ -4,7 +4,7 @@
 reason-on = { $on }: { $reason }
 
 counter_regressed = the counter went back, or the device was replaced
-device_not_unique = the phase or the device is there { $n } times
+phase_not_unique = the phase is there { $n } times
 engines_silent = { $n } of { $of } engines did not say what their load took
 instances_without_rate = { $n } of { $of } instances have no read rate
 loads_exceed_hour = { $n } loads of { $load_s } s are more than the hour

@@ -19,7 +19,7 @@ NOT_COMPARABLE = 不可比
 NOT_MEASURED = 未测量
 
 reason-basis = basis（依据）：发布为 measured，运行 { $run } 为 { $basis }：按发布数字塑形的设备不能证明发布数字
-reason-rung = rung（台阶）：发布为 cluster，运行 { $run } 为彩排台阶 '{ $rung }'
+reason-rung = rung（台阶）：发布为 cluster，运行 { $run } 为彩排回退级别 '{ $level }'
 reason-key = { $key }：发布为 '{ $ours }'，运行 { $run } 为 { $theirs }
 reason-unlike = { $key }：{ $run } 为 { $ours }，{ $other } 为 { $theirs }
 reason-no-run = 没有 { $scenario } 在 { $level } 档的运行
@@ -28,7 +28,7 @@ reason-few = 计划需要 { $needed } 个区块，现有 { $n } 个；{ $rest }
 reason-value = { $found }，声称 { $claimed }，界限 { $low } 至 { $high }，偏差 { $deviation }；点检：已发布的数字不带方差{ $more }
 reason-least = { $found }，声称 { $claimed }，界限 { $low } 或以上；点检：已发布的数字不带方差{ $more }
 
-gate-foreign = 运行 { $run } 为 { $basis }，台阶 '{ $rung }'：门槛针对阵列本身
+gate-foreign = 运行 { $run } 为 { $basis }，回退级别 '{ $level }'：门槛针对阵列本身
 gate-no-topology = 探针没有记录 KV 设备的成员盘
 gate-drives = 各次运行的探针拓扑中，KV 设备之下有 { $found } 块盘，要求 { $wanted } 块
 gate-claim = 已发布 { $claimed }；{ $reason }

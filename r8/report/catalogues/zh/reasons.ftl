@@ -4,7 +4,7 @@
 reason-on = { $on }：{ $reason }
 
 counter_regressed = 计数器倒退，或设备被更换
-device_not_unique = 该阶段或该设备出现 { $n } 次
+phase_not_unique = 该阶段出现 { $n } 次
 engines_silent = { $of } 个引擎中有 { $n } 个没有报告加载用时
 instances_without_rate = { $of } 个实例中有 { $n } 个没有读取速率
 loads_exceed_hour = { $n } 次各 { $load_s } s 的加载超过一小时
