@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,25 +19,14 @@ from r8.scenarios.scenario import Scenario
 ROOT = Path(__file__).resolve().parents[3]
 REHEARSAL = ROOT / "data" / "sites" / "rehearsal.toml"
 
-ARM = """
-[arms.array-rdma]
-role = "array"
-device = "array"
-treatment = { patch = "patched", lmcache = "0.5.0", env = { UCX_TLS = "rc" } }
-reads = "parallel"
-"""
-SCENARIO = '''"""R4: what a smaller chunk costs."""
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
-from __future__ import annotations
 
-from r8.roles import Role
-from r8.scenarios.cells import test_cell, test_verdicts
-from r8.scenarios.scenario import Scenario
-
-__all__ = ["SCENARIO", "test_cell", "test_verdicts"]
-
-SCENARIO = Scenario(name="r4-small-chunks", table="scenarios", roles=(Role.ARRAY,))
-'''
+def _blocks(title: str) -> list[str]:
+    """The code blocks of one section of CONTRIBUTING."""
+    section = re.search(rf"^## {title}$(.*?)^## ", CONTRIBUTING, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    return re.findall(r"^```\w+\n(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)
 
 
 def _ended(*words: str, cwd: Path = ROOT) -> str:
@@ -67,9 +57,16 @@ def _dry_run(file: Path, site: Path, *more: str) -> str:
 @pytest.fixture
 def with_rdma(tmp_path: Path) -> Path:
     """The rehearsal with an arm of its own: a table, and its name in the scenario's `arms`."""
-    text = REHEARSAL.read_text().replace("\n[scenarios.", ARM + "\n[scenarios.", 1)
+    arm, plan = _blocks("Add an arm")
+    text = REHEARSAL.read_text().replace("\n[scenarios.", f"\n{arm}\n[scenarios.", 1)
+    head, names = plan.splitlines()
+    text, count = re.subn(
+        rf"^{re.escape(head)}\narms = .*$", plan.strip(), text, flags=re.MULTILINE
+    )
+    assert count == 1
+    assert '"array-rdma"' in names
     site = tmp_path / "site.toml"
-    site.write_text(text.replace('arms = ["array", ', 'arms = ["array-rdma", ', 1))
+    site.write_text(text)
     return site
 
 
@@ -102,7 +99,8 @@ def test_a_scenario_is_one_file_that_nox_finds_and_a_table_of_the_site(tmp_path:
         shutil.copy(ROOT / name, tmp_path)
     file = tmp_path / "r8" / "scenarios" / "test_r4_small_chunks.py"
     file.parent.mkdir(parents=True)
-    file.write_text(SCENARIO)
+    (source,) = _blocks("Add a scenario")
+    file.write_text(source)
     assert "- reproduce-r4 -> R4: small_chunks;" in _ended("nox", "--list", cwd=tmp_path)
 
     text = REHEARSAL.read_text()
