@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import threading
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -58,7 +59,8 @@ class FakeEngine(BaseHTTPRequestHandler):
         self.send_response(self.status)
         self.send_header("Content-Length", str(self.announced or len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(BrokenPipeError):  # the probe that was held up has gone
+            self.wfile.write(body)
         self.close_connection = self.announced is not None
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
