@@ -24,10 +24,6 @@ STAMPS = (
     *("user", "user-tls", "user-proxy", "user-proxy-tls"),
 )
 CHUNK_KINDS = ("role", "empty", "content", "reasoning", "usage", "done", "comment", "error")
-PROBES_OF_A_RUN = (
-    *("disk", "topology", "nvme", "nic", "gpu", "process", "host", "engine", "iostat", "self"),
-    "nfs",
-)
 RESIDENCY_METHODS = ("cachestat", "mincore")
 ENGINE_LOG_KINDS = (
     *("lookup", "retrieved", "stored", "patch_loaded", "patch_read"),
@@ -140,16 +136,16 @@ CHUNKS = Table(
 
 PROBES = Table(
     "probes",
-    "one row a reading of a raw counter or state",
+    "one row a sample of a raw counter or state",
     (
         _RUN,
-        Column("probe", "string", "", _words(PROBES_OF_A_RUN), nullable=False),
-        Column("host", "string", "", "host the reading was taken on", nullable=False),
+        Column("probe", "string", "", "disk, process.. as `probes status` lists", nullable=False),
+        Column("host", "string", "", "host the sample was taken on", nullable=False),
         Column("device", "string", "", "device, pid:starttime, instance or -", nullable=False),
         Column("counter", "string", "", "name of the counter, unit as suffix", nullable=False),
         Column("value", "float64", "", "number read, unit by the counter's suffix; whole to 2^53"),
-        Column("text", "string", "", "reading that is a word, such as a state"),
-        Column("reason", "string", "", "why there is no reading: absent, denied, failed.."),
+        Column("text", "string", "", "a word or state, where it is no number"),
+        Column("reason", "string", "", "why there is neither: absent, denied, failed.."),
         Column("mono_ns", "int64", "ns", f"instant after the read, {_MONO}", nullable=False),
         Column("wall_ns", "int64", "ns", "the same by wall clock, joins hosts", nullable=False),
         Column("read_cost_ns", "int64", "ns", "how long the read took"),

@@ -10,8 +10,6 @@ import pytest
 from load_client.calibration import limit, measure
 from load_client.record import capture
 from probes.cache import pagecache
-from probes.catalogue import PROBES
-from probes.record import iostat, recorder
 from r8 import schema
 from r8.evidence import engine_log as enginelog
 from r8.lab.instruments import readers
@@ -79,11 +77,6 @@ def test_kinds_of_log_lines_are_those_the_parser_gives() -> None:
     assert found | {kind for kind, _ in enginelog._KINDS} == set(schema.ENGINE_LOG_KINDS)
 
 
-def test_probes_are_the_samplers_of_the_instrument() -> None:
-    found = {probe.name for probe in PROBES} | {iostat.NAME, recorder.NAME}
-    assert found == set(schema.PROBES_OF_A_RUN)
-
-
 def test_a_new_word_of_an_instrument_would_be_seen() -> None:
     source = "kind = 'x' if y else 'z'\nf(kind='w')\n{'kind': 'v'}\n"
     assert words_set(source, name="kind") == {"x", "z", "w", "v"}
@@ -94,7 +87,6 @@ def test_a_new_word_of_an_instrument_would_be_seen() -> None:
     [
         ("requests", "stamp", schema.STAMPS),
         ("chunks", "kind", schema.CHUNK_KINDS),
-        ("probes", "probe", schema.PROBES_OF_A_RUN),
         ("residency", "method", schema.RESIDENCY_METHODS),
         ("engine_log", "kind", schema.ENGINE_LOG_KINDS),
         ("calibration", "name", schema.CALIBRATION_NAMES),
