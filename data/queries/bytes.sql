@@ -52,17 +52,16 @@ processes AS (
     GROUP BY run_id
 ),
 hits AS (
-    SELECT run_id, 'engine_hit_bytes' AS metric, count(*) AS n, sum(hit_bytes) AS read_bytes,
-           refuse_some('requests_without_lookup', count(*) - count(hit_bytes), count(*)) AS reason
-    FROM engine_requests WHERE phase = 'measure' GROUP BY run_id
+    SELECT run_id, 'engine_hit_bytes' AS metric, n, hit_bytes AS read_bytes,
+           refuse_some('requests_without_lookup', n - n_hit, n) AS reason
+    FROM engine_sums WHERE phase = 'measure' AND instance IS NULL
 ),
 patch AS (
-    SELECT l.run_id, 'patch_read_bytes' AS metric, coalesce(any_value(p.n), 0) AS n,
-           coalesce(any_value(p.read_bytes), 0) AS read_bytes, CAST(NULL AS VARCHAR) AS reason
-    FROM engine_log l
-    LEFT JOIN (SELECT run_id, count(*) AS n, sum(read_bytes) AS read_bytes FROM patch_reads
-               WHERE phase = 'measure' GROUP BY run_id) p USING (run_id)
-    WHERE l.kind = 'patch_loaded' GROUP BY l.run_id
+    SELECT l.run_id, 'patch_read_bytes' AS metric, coalesce(sum(p.n), 0) AS n,
+           coalesce(sum(p.read_bytes), 0) AS read_bytes, CAST(NULL AS VARCHAR) AS reason
+    FROM (SELECT DISTINCT run_id FROM engine_log WHERE kind = 'patch_loaded') l
+    LEFT JOIN patch_sums p ON p.run_id = l.run_id AND p.phase = 'measure'
+    GROUP BY l.run_id
 ),
 found AS (
     FROM disks UNION ALL FROM processes UNION ALL FROM hits UNION ALL FROM patch
@@ -79,18 +78,3 @@ FROM runs r CROSS JOIN (VALUES
     ('patch_read_bytes', refuse('patch_not_loaded', true), 'bytes by the patch''s read lines'))
     w(metric, absent, estimator)
 LEFT JOIN found f ON f.run_id = r.run_id AND f.metric = w.metric;
-
--- Bytes side by side, one row a run: what the certificate balances.
-CREATE OR REPLACE VIEW balance AS
-WITH b AS (
-    PIVOT (SELECT run_id, metric, value FROM run_bytes)
-    ON metric IN ('engine_hit_bytes', 'member_read_bytes', 'process_read_bytes',
-                  'patch_read_bytes', 'other_kv_device_read_bytes', 'non_kv_read_bytes')
-    USING any_value(value) GROUP BY run_id
-)
-SELECT r.campaign_id, r.arm, r.level, r.block, r.run_id, r.expected_bytes,
-       b.engine_hit_bytes, k.read_bytes AS device_read_bytes, b.member_read_bytes,
-       b.process_read_bytes, b.patch_read_bytes, b.other_kv_device_read_bytes,
-       b.non_kv_read_bytes
-FROM runs r JOIN b USING (run_id)
-LEFT JOIN kv_device_reads k ON k.run_id = r.run_id AND k.phase = 'measure';

@@ -8,8 +8,7 @@ WITH rows AS (
     SELECT run_id, name, host, device, read_bytes AS bytes, elapsed_ns
     FROM calibration WHERE name IN ('ceiling', 'serial')
     UNION ALL
-    SELECT run_id, name, '', '', CAST(json_extract_string(detail, '$.write_bytes') AS BIGINT),
-           CAST(json_extract_string(detail, '$.elapsed_ns') AS BIGINT)
+    SELECT run_id, name, '', '', fact_n(detail, 'write_bytes'), fact_n(detail, 'elapsed_ns')
     FROM events WHERE name = 'write_ceiling' AND json_valid(detail)
 ),
 speeds AS (

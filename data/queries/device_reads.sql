@@ -7,8 +7,8 @@
 -- Cannot show: what a process read through mmap of another file system's cache, or network reads.
 CREATE OR REPLACE TABLE phase_reads AS
 WITH adopters AS (
-    SELECT run_id, json_extract_string(detail, '$.worker') AS worker,
-           bool_and(coalesce(json_extract_string(detail, '$.reaps_orphans'), '') = 'true') AS adopts
+    SELECT run_id, fact(detail, 'worker') AS worker,
+           bool_and(coalesce(fact(detail, 'reaps_orphans'), '') = 'true') AS adopts
     FROM events WHERE name = 'worker_started' AND json_valid(detail) GROUP BY ALL
 ),
 readings AS (

@@ -61,6 +61,23 @@ FROM (SELECT * FROM reads WHERE is_async) p
 ASOF LEFT JOIN log_requests l
     ON p.run_id = l.run_id AND p.instance = l.instance AND p.line <= l.line;
 
+-- The same, all reads of a phase together.
+CREATE OR REPLACE VIEW patch_sums AS
+SELECT run_id, instance, phase, count(*) AS n, CAST(sum(read_bytes) AS BIGINT) AS read_bytes,
+       CAST(sum(segments) AS BIGINT) AS segments, CAST(sum(misses) AS BIGINT) AS misses
+FROM patch_reads GROUP BY run_id, instance, phase;
+
+-- What the engine's log says of a phase, by instance; instance NULL: of all instances together.
+-- The sums are over the requests that have such a line, n_ says how many these are.
+CREATE OR REPLACE TABLE engine_sums AS
+SELECT run_id, phase, instance, count(*) AS n,
+       CAST(sum(hit_bytes) AS BIGINT) AS hit_bytes, count(hit_bytes) AS n_hit,
+       CAST(sum(need_tokens) AS BIGINT) AS need_tokens, count(need_tokens) AS n_need,
+       CAST(sum(retrieved_tokens) AS BIGINT) AS retrieved_tokens,
+       count(retrieved_tokens) AS n_retrieved
+FROM engine_requests
+GROUP BY GROUPING SETS ((run_id, phase), (run_id, phase, instance));
+
 -- Where a measured session was populated, and what its own request hit: one row a measured
 -- request. Sharing between engines is hit_tokens on rows whose populated_on is another instance.
 -- Cannot show: which tier held the tokens; the byte balance of the run does.

@@ -25,7 +25,6 @@
 .read data/queries/rates.sql
 .read data/queries/devices.sql
 .read data/queries/device_reads.sql
-.read data/queries/network.sql
 .read data/queries/calibration.sql
 .read data/queries/engine_log.sql
 .read data/queries/bytes.sql
@@ -37,7 +36,11 @@
 .read data/queries/checkpoints.sql
 .read data/queries/utilisation.sql
 .read data/queries/metrics.sql
+.read data/queries/balance.sql
 .read data/queries/outputs.sql
+.read data/queries/growth.sql
+.read data/queries/network.sql
+.read data/queries/residency.sql
 .read data/queries/arms.sql
 .read data/queries/timelines.sql
 .read data/queries/claims.sql

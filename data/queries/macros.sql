@@ -11,9 +11,16 @@ CREATE OR REPLACE MACRO or_forever(ok, time_ns) AS
 CREATE OR REPLACE MACRO sum_all(amount) AS
     CASE WHEN count(*) = count(amount) THEN CAST(sum(amount) AS BIGINT) END;
 
+-- What is left of a difference that cannot be negative; NULL stays NULL, as it does not in greatest.
+CREATE OR REPLACE MACRO not_below_0(left_over) AS CASE WHEN left_over < 0 THEN 0 ELSE left_over END;
+
 -- Bytes of the whole chunks of so many tokens.
 CREATE OR REPLACE MACRO kv_bytes(tokens, chunk_tokens, chunk_bytes) AS
     CAST(tokens // chunk_tokens AS BIGINT) * chunk_bytes;
+
+-- A fact of an event's detail, as text and as a whole number.
+CREATE OR REPLACE MACRO fact(detail, name) AS json_extract_string(detail, '$.' || name);
+CREATE OR REPLACE MACRO fact_n(detail, name) AS CAST(fact(detail, name) AS BIGINT);
 
 -- Why a value is NULL: `id key=value key=value`, a value with spaces in double quotes; NULL where
 -- nothing forbids the value. r8/message.py reads them back, the catalogues `reasons` print them.

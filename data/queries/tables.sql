@@ -1,5 +1,5 @@
--- The tables of the run directories, copied; probes, chunks and residency, of which a long session has
--- tens of millions of rows, are views over the files on disk: Parquet answers as fast.
+-- The tables of the run directories, copied; probes and chunks, of which a long session has tens of
+-- millions of rows, are views over the files on disk: Parquet answers as fast.
 --
 -- DuckDB does not compare files with their manifest; `r8 judge` does, or in the run directory
 -- `sha256sum -c MANIFEST.sha256`.
@@ -24,6 +24,5 @@ CREATE OR REPLACE TABLE requests AS FROM run_table('requests');
 CREATE OR REPLACE VIEW chunks AS FROM run_table('chunks');
 CREATE OR REPLACE VIEW probes AS FROM run_table('probes');
 CREATE OR REPLACE TABLE events AS FROM run_table('events');
-CREATE OR REPLACE VIEW residency AS FROM run_table('residency');
 CREATE OR REPLACE TABLE engine_log AS FROM run_table('engine_log');
 CREATE OR REPLACE TABLE calibration AS FROM run_table('calibration');

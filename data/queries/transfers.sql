@@ -4,48 +4,55 @@
 -- A worker that starts an engine began with it at started_ns, loaded by the engine's log from
 -- begin_ns to end_ns, and could answer from serve_begin_ns on; for others the three pairs are one.
 -- Cannot show: which device the bytes came from; the byte balance of the run does.
+--   load_ns, start_lag_ns   end - begin; started - scheduled
 CREATE OR REPLACE TABLE work AS
-SELECT run_id,
-       json_extract_string(detail, '$.phase') AS phase,
-       json_extract_string(detail, '$.worker') AS worker,
-       json_extract_string(detail, '$.outcome') AS outcome,
-       json_extract_string(detail, '$.error') AS error,
-       CAST(json_extract_string(detail, '$.scheduled_ns') AS BIGINT) AS scheduled_ns,
-       CAST(json_extract_string(detail, '$.begin_ns') AS BIGINT) AS begin_ns,
-       CAST(json_extract_string(detail, '$.end_ns') AS BIGINT) AS end_ns,
-       CAST(json_extract_string(detail, '$.bytes') AS BIGINT) AS bytes,
-       CAST(coalesce(json_extract_string(detail, '$.started_ns'),
-                     json_extract_string(detail, '$.begin_ns')) AS BIGINT) AS started_ns,
-       CAST(coalesce(json_extract_string(detail, '$.serve_begin_ns'),
-                     json_extract_string(detail, '$.end_ns')) AS BIGINT) AS serve_begin_ns,
-       CAST(json_extract_string(detail, '$.serve_end_ns') AS BIGINT) AS serve_end_ns,
-       detail
+SELECT run_id, fact(detail, 'phase') AS phase, fact(detail, 'worker') AS worker,
+       fact(detail, 'outcome') AS outcome, fact(detail, 'error') AS error,
+       fact_n(detail, 'scheduled_ns') AS scheduled_ns,
+       fact_n(detail, 'turn_ns') AS turn_ns,
+       coalesce(fact_n(detail, 'started_ns'), fact_n(detail, 'begin_ns')) AS started_ns,
+       fact_n(detail, 'begin_ns') AS begin_ns, fact_n(detail, 'end_ns') AS end_ns,
+       coalesce(fact_n(detail, 'serve_begin_ns'), fact_n(detail, 'end_ns')) AS serve_begin_ns,
+       fact_n(detail, 'serve_end_ns') AS serve_end_ns,
+       end_ns - begin_ns AS load_ns, started_ns - scheduled_ns AS start_lag_ns,
+       fact_n(detail, 'bytes') AS bytes, fact_n(detail, 'file_bytes') AS file_bytes,
+       fact_n(detail, 'files') AS files, fact_n(detail, 'synced_files') AS synced_files, detail
 FROM events
 WHERE name = 'work' AND json_valid(detail);
 
+-- All workers of a phase together. bytes and file_bytes are NULL as soon as one did not say, the
+-- times as soon as one has none; known_bytes is the sum of those that said.
+--   wall_ns      last end - first begin
+--   shared_ns    first end - last begin of those that went through: how long all of these worked;
+--                negative: how far apart they were
+--   longest_ns, mean_ns   of load_ns
+CREATE OR REPLACE VIEW work_sums AS
+SELECT run_id, phase, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed,
+       sum_all(bytes) AS bytes, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS known_bytes,
+       sum_all(file_bytes) AS file_bytes, CAST(sum(files) AS BIGINT) AS files,
+       CAST(sum(synced_files) AS BIGINT) AS synced_files,
+       max(end_ns) - min(begin_ns) AS wall_ns,
+       min(end_ns) FILTER (outcome = 'ok') - max(begin_ns) FILTER (outcome = 'ok') AS shared_ns,
+       avg(load_ns) AS mean_ns, max(load_ns) AS longest_ns
+FROM work GROUP BY run_id, phase;
+
 -- Times and bytes of a phase of work; NULL as soon as one worker did not go through.
---   work_wall           last end - first begin of the phase, ns. n is the workers.
---   work_time mean/max  end - begin of one worker, ns. Cannot show: how they shared the device.
+--   work_wall           wall_ns; n is the workers.
+--   work_time mean/max  load_ns of one worker. Cannot show: how they shared the device.
 --   work_bytes          bytes the workers say they moved
 --   work_bandwidth      work_bytes / work_wall
 CREATE OR REPLACE TABLE work_statistics AS
-WITH sums AS (
-    SELECT run_id, phase, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed,
-           max(end_ns) - min(begin_ns) AS wall_ns, avg(end_ns - begin_ns) AS mean_ns,
-           max(end_ns - begin_ns) AS max_ns, sum(bytes) AS bytes
-    FROM work GROUP BY run_id, phase
-)
 SELECT run_id, phase, unnest([
     metric('work_wall', '', 'ns', n, 'last end - first begin', no_work, wall_ns),
     metric('work_time', 'mean', 'ns', n, 'mean over workers', no_work, mean_ns),
-    metric('work_time', 'max', 'ns', n, 'maximum', no_work, max_ns),
+    metric('work_time', 'max', 'ns', n, 'maximum', no_work, longest_ns),
     metric('work_bytes', '', 'bytes', n, 'sum over workers', no_work, bytes),
     metric('work_bandwidth', '', 'bytes/s', n, 'bytes / (last end - first begin)', no_work,
            per_s(bytes, wall_ns))], recursive := true)
-FROM (SELECT w.run_id, w.phase, coalesce(s.n, 0) AS n, s.wall_ns, s.mean_ns, s.max_ns, s.bytes,
+FROM (SELECT w.run_id, w.phase, coalesce(s.n, 0) AS n, s.wall_ns, s.mean_ns, s.longest_ns, s.bytes,
              coalesce(refuse('no_work', s.n IS NULL), refuse_some('workers_failed', s.n_failed, s.n),
                       refuse('no_time_passed', s.wall_ns <= 0)) AS no_work
-      FROM measured_phases w JOIN runs r USING (run_id) LEFT JOIN sums s USING (run_id, phase)
+      FROM measured_phases w JOIN runs r USING (run_id) LEFT JOIN work_sums s USING (run_id, phase)
       WHERE r.kind = 'transfer');
 
 -- What the device alone would need, beside what was measured; jobs that read.
@@ -95,16 +102,12 @@ FROM lines GROUP BY run_id, worker;
 --   engine_start       engine started - could answer, its load included
 --   engine_wait        switch due - the engine before was gone; 0 where none was before
 CREATE OR REPLACE VIEW engine_work AS
-WITH rows AS (
-    SELECT *, said_s * 1e9 AS said_ns,
-           CAST(json_extract_string(detail, '$.turn_ns') AS BIGINT) AS turn_ns
-    FROM work LEFT JOIN engine_loads USING (run_id, worker) WHERE phase = 'measure'
-),
-means AS (
+WITH means AS (
     SELECT run_id, count(*) AS n, count(*) FILTER (outcome <> 'ok') AS n_failed,
-           count(*) FILTER (said_ns IS NULL) AS n_silent, avg(said_ns) AS said_ns,
+           count(*) FILTER (said_s IS NULL) AS n_silent, avg(said_s * 1e9) AS said_ns,
            avg(serve_begin_ns - turn_ns) AS start_ns, avg(turn_ns - started_ns) AS wait_ns
-    FROM rows GROUP BY run_id
+    FROM work LEFT JOIN engine_loads USING (run_id, worker) WHERE phase = 'measure'
+    GROUP BY run_id
 )
 SELECT run_id, 'measure' AS phase, unnest([
     metric('engine_said_load', 'mean', 'ns', n, 'mean of the engines'' own words',
@@ -123,8 +126,7 @@ FROM (SELECT r.run_id, coalesce(m.n, 0) AS n, m.said_ns, m.start_ns, m.wait_ns,
 --   payload_bytes   bytes of the weights, file_bytes those of the files with their headers
 CREATE OR REPLACE TABLE saves AS
 SELECT r.run_id, count(w.worker) AS n, min(w.begin_ns) AS begin_ns, max(w.end_ns) AS end_ns,
-       sum(w.bytes) AS payload_bytes,
-       sum(CAST(json_extract_string(w.detail, '$.file_bytes') AS BIGINT)) AS file_bytes,
+       sum(w.bytes) AS payload_bytes, sum(w.file_bytes) AS file_bytes,
        coalesce(refuse('no_work', count(w.worker) = 0),
                 refuse_some('workers_failed', count(*) FILTER (w.outcome <> 'ok'), count(*)))
            AS reason,

@@ -16,12 +16,13 @@ from r8.errors import MetricError
 from r8.resources import published_path, query_names, query_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from r8.evidence.reader import Evidence
 
-# Views beyond the metrics: for analysts and for the pictures of a report.
-_BEYOND_METRICS = frozenset({"arms", "timelines", "claims"})
+# Files that no metric is made from: what rules ask, and what analysts and pictures do.
+_OF_RULES = frozenset({"balance", "growth", "network", "outputs", "residency"})
+_OF_PEOPLE = frozenset({"arms", "timelines", "claims"})
 
 
 def connect(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
@@ -74,32 +75,32 @@ def _quoted(text: str) -> str:
 
 def make_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Tables and metrics over the directories the connection's variable names."""
-    for name in query_names():
-        if name not in _BEYOND_METRICS:
-            _read(connection, name)
+    _read(connection, set(query_names()) - _OF_RULES - _OF_PEOPLE)
+
+
+def add_rule_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """What rules and reports ask beyond metrics, and `metrics` itself computed once.
+
+    Asking one view a hundred small questions must not compute it a hundred times.
+    """
+    _read(connection, _OF_RULES)
+    connection.execute("CREATE TEMP TABLE metrics AS FROM memory.main.metrics")
 
 
 def add_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Timelines, and published figures beside the runs."""
+    """Every view that is not there yet: timelines, and published figures beside the runs."""
     figures = _quoted(str(published_path("figures.parquet")))
     connection.execute(f"SET VARIABLE r8_figures = {figures}")
+    _read(connection, _OF_RULES | _OF_PEOPLE)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> None:
     for name in query_names():
-        if name in _BEYOND_METRICS:
-            _read(connection, name)
-
-
-def _read(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    for statement in _statements(name):
-        connection.execute(statement)
+        for statement in _statements(name) if name in names else ():
+            connection.execute(statement)
 
 
 @functools.cache
 def _statements(name: str) -> tuple[Any, ...]:
     """A query file, parsed once a process: a fifth of what a connection over small runs costs."""
     return tuple(duckdb.extract_statements(query_text(name)))
-
-
-def settle(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
-    """Put a temporary table of the same name before each view: same rows, computed once."""
-    for name in names:
-        connection.execute(f"CREATE TEMP TABLE {name} AS FROM memory.main.{name}")

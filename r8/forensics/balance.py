@@ -12,7 +12,6 @@ from r8.forensics import transfer
 from r8.forensics.link import WIRE_TOLERANCE, wire_balances
 from r8.forensics.rule import Rule
 from r8.message import Check, missing, not_applicable
-from r8.model import Device
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 BALANCE_TOLERANCE = 0.02
 # Libraries are mapped again after a drop: 7-14 MiB were seen, twice that is allowed unexplained.
 PROCESS_EXCESS_BYTES = 32 * BYTES_PER_MIB
-# Kinds that are whole devices: partitions and stacks would count the same bytes twice.
-WHOLE_KINDS = frozenset({"disk", "nvme-head"})
 
 
 def bytes_balance(case: Case) -> list[Check]:
@@ -99,7 +96,7 @@ def _members(case: Case, device: int) -> list[Check]:
     members = case.members(case.device)
     if not members:
         return []
-    total = case.members_read_bytes(case.device, "measure")
+    total = case.metric("member_read_bytes")
     if total is None:
         names = ", ".join(one.name for one in members)
         return [missing("members_read_bytes", "c4-members-unknown", members=names)]
@@ -117,8 +114,8 @@ def _members(case: Case, device: int) -> list[Check]:
 
 
 def _process(case: Case, device: int) -> list[Check]:
-    process = case.metric("process_read_bytes")
-    if process is None:
+    process, excess = case.metric("process_read_bytes"), case.balance("process_excess_bytes")
+    if process is None or excess is None:
         return [missing("process_read_bytes", "c4-process-unknown")]
     lower = Check(
         quantity="process_read_bytes",
@@ -129,7 +126,7 @@ def _process(case: Case, device: int) -> list[Check]:
         message="c4-process",
         facts={"floor_share": 1 - BALANCE_TOLERANCE},
     )
-    return [lower, _excess(case, process - device, device)]
+    return [lower, _excess(case, excess, device)]
 
 
 def _excess(case: Case, excess: int, device: int) -> Check:
@@ -145,7 +142,7 @@ def _excess(case: Case, excess: int, device: int) -> Check:
             message="c4-process-excess",
         )
     facts = {"excess_bytes": excess, "allowed_bytes": allowed}
-    elsewhere = _reads_elsewhere(case, device)
+    elsewhere = case.balance("elsewhere_read_bytes")
     if elsewhere is None:
         return missing("other_devices_read_bytes", "c4-elsewhere-unknown", **facts)
     return Check(
@@ -157,25 +154,6 @@ def _excess(case: Case, excess: int, device: int) -> Check:
         message="c4-elsewhere",
         facts=facts,
     )
-
-
-def _reads_elsewhere(case: Case, device: int) -> int | None:
-    """Bytes whole devices outside the KV tier read; `None` when none of them was sampled."""
-    kv = {case.device, *case.members(case.device), *case.run.other_kv_devices}
-    rows = case.rows(
-        "SELECT DISTINCT host, device FROM probes WHERE run_id = $run AND probe = 'disk' "
-        "ORDER BY ALL"
-    )
-    others = {Device(host=host, name=name) for host, name in rows} - kv
-    sizes = [
-        case.read_bytes(one, "measure") for one in others if case.text(one, "kind") in WHOLE_KINDS
-    ]
-    known = [size for size in sizes if size is not None]
-    if not known:
-        return None
-    # A loop device's backing file lies on another device: its bytes explain nothing there.
-    backing = device if case.text(case.device, "kind") == "loop" else 0
-    return max(0, sum(known) - backing)
 
 
 C4 = Rule(

@@ -128,11 +128,10 @@ class Case:
         size = rows[0][0] if len(rows) == 1 else None
         return None if size is None else int(size)
 
-    def members_read_bytes(self, device: Device, phase: str) -> int | None:
-        """Sum of the bytes the members of a device read; `None` when one of them is not known."""
-        each = [self.read_bytes(member, phase) for member in self.members(device)]
-        known = [size for size in each if size is not None]
-        return sum(known) if known and len(known) == len(each) else None
+    def balance(self, column: str) -> int | None:
+        """A column of the run's row in the view `balance`, bytes; `None` when it is not known."""
+        rows = self.rows(f"SELECT {column} FROM balance WHERE run_id = $run")  # noqa: S608 - a name
+        return None if not rows or rows[0][0] is None else round(rows[0][0])
 
     def members(self, device: Device) -> tuple[Device, ...]:
         """Members of a stacked device, as the topology named them; empty for other devices."""
@@ -168,12 +167,8 @@ class Case:
         `None` when a reading is missing on either side, or an epoch ended in between.
         """
         rows = self.rows(
-            "SELECT max(mono_ns) FILTER (mono_ns <= $begin), arg_max(value, mono_ns) "
-            "FILTER (mono_ns <= $begin), arg_max(coalesce(epoch, 0), mono_ns) "
-            "FILTER (mono_ns <= $begin), arg_min(value, mono_ns) FILTER (mono_ns >= $end), "
-            "arg_min(coalesce(epoch, 0), mono_ns) FILTER (mono_ns >= $end) FROM probes "
-            "WHERE run_id = $run AND probe = $probe AND host = $host AND device = $device "
-            "AND counter = $counter AND value IS NOT NULL",
+            "SELECT grown FROM growths($begin, $end) WHERE run_id = $run AND probe = $probe "
+            "AND host = $host AND device = $device AND counter = $counter",
             probe=probe,
             host=device.host,
             device=device.name,
@@ -181,10 +176,7 @@ class Case:
             begin=window.begin_ns,
             end=window.end_ns,
         )
-        _, before, epoch_before, after, epoch_after = rows[0]
-        if before is None or after is None or epoch_before != epoch_after or after < before:
-            return None
-        return int(after - before)
+        return rows[0][0] if len(rows) == 1 else None
 
     def text(self, device: Device, counter: str) -> str | None:
         """First reading of a device's topology; `None` when absent."""

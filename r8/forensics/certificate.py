@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from r8.evidence.database import connect, probes_of, settle
+from r8.evidence.database import add_rule_views, connect, probes_of
 from r8.forensics import network
 from r8.forensics.case import Case
 from r8.forensics.rule import apply
@@ -26,21 +26,17 @@ NO_DEVICE = "no-block-device"
 OF_BLOCK = frozenset(rule.rule_id for rule in RULES if rule.of_block)
 # Answers that do not speak against a claim that needs the rule.
 PASSING = frozenset({Answer.HELD, Answer.NOT_APPLICABLE})
-# Views the rules and the report ask many small questions of, beside those metrics.sql settles.
-_SETTLED = ("residency", "metrics", "instance_reads")
 
 
 def connect_settled(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
-    """The tables and shared views of these runs, each computed once; the caller closes it.
-
-    Asking one view a hundred small questions must not compute it a hundred times.
+    """The tables and views of these runs that rules ask; the caller closes it.
 
     Raises:
         MetricError: no runs.
 
     """
     connection = connect(evidences)
-    settle(connection, _SETTLED)
+    add_rule_views(connection)
     return connection
 
 

@@ -31,8 +31,8 @@ def client_kept_up(case: Case) -> list[Check]:
 
 def _send_lag(case: Case, median_ns: int) -> Check:
     rows = case.rows(
-        "SELECT count(*), count(sent_ns - scheduled_ns), max(sent_ns - scheduled_ns) "
-        "FROM requests WHERE run_id = $run AND phase = 'measure'"
+        "SELECT count(*), count(send_lag_ns), max(send_lag_ns) "
+        "FROM request_times WHERE run_id = $run AND phase = 'measure'"
     )
     total, known, lag_ns = rows[0]
     if known < total:
@@ -90,11 +90,11 @@ def released_together(case: Case) -> list[Check]:
     rows = [row for row in transfer.rows(case) if row["outcome"] == "ok"]
     if not rows:
         return [missing("barrier_lag_ns", "c10-no-worker")]
-    unknown = sum(row["started_ns"] is None or row["scheduled_ns"] is None for row in rows)
+    unknown = sum(row["start_lag_ns"] is None for row in rows)
     if unknown:
         return [missing("barrier_lag_ns", "c10-instants-unknown", workers=unknown)]
-    lags_ns = [row["started_ns"] - row["scheduled_ns"] for row in rows]
-    shortest_ns = min(row["end_ns"] - row["begin_ns"] for row in rows)
+    lags_ns = [row["start_lag_ns"] for row in rows]
+    shortest_ns = min(row["load_ns"] for row in rows)
     return [
         Check(
             quantity="barrier_lag_ns",
@@ -123,12 +123,11 @@ def _loads_overlap(case: Case, rows: list[transfer.Row]) -> list[Check]:
     run = case.transfer
     if run is None or run.tool != transfer.ENGINE or run.job != "load" or len(rows) == 1:
         return []
-    shared_ns = min(row["end_ns"] for row in rows) - max(row["begin_ns"] for row in rows)
-    longest_ns = max(row["end_ns"] - row["begin_ns"] for row in rows)
+    longest_ns = max(row["load_ns"] for row in rows)
     return [
         Check(
             quantity="loads_overlap_ns",
-            measured=shared_ns,
+            measured=transfer.together(case, "measure")["shared_ns"],
             op=">=",
             limit=OVERLAP_SHARE_MIN * longest_ns,
             unit="ns",

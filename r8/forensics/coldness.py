@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r8.forensics import transfer
 from r8.forensics.rule import Rule
 from r8.message import Check, Fact, missing
-from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR
+from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,14 +25,6 @@ RESIDENT_SHARE_MAX = 0.01
 # Samples must span at least so much of the interval the lab calls quiet: the first and the last
 # one fall up to a tick inside it, and it may be short.
 QUIET_SHARE_MIN = 0.5
-# Inside the interval only: a sample before it may fall into the sync that made it quiet.
-_WRITTEN = """
-SELECT min(mono_ns), max(mono_ns),
-       (arg_max(value, mono_ns) - arg_min(value, mono_ns))::BIGINT
-FROM probes
-WHERE run_id = $run AND probe = 'disk' AND host = $host AND device = $device
-  AND counter = 'write_sectors' AND value IS NOT NULL AND mono_ns BETWEEN $begin_ns AND $end_ns
-"""
 
 
 def populate_durable(case: Case) -> list[Check]:
@@ -80,23 +73,25 @@ def _writes_quiet(case: Case, durable_ns: int, quiet_ns: object) -> Check:
     if drop is None or not isinstance(quiet_ns, int) or quiet_ns <= 0:
         return missing(quantity, "c2-no-quiet-interval")
     rows = case.rows(
-        _WRITTEN,
+        "SELECT span_ns, write_bytes FROM quiet_writes($quiet_ns, $durable_ns, $drop_ns) "
+        "WHERE run_id = $run AND host = $host AND device = $device",
         host=case.run.kv_host,
         device=device,
-        begin_ns=durable_ns - quiet_ns,
-        end_ns=drop.mono_ns,
+        quiet_ns=quiet_ns,
+        durable_ns=durable_ns,
+        drop_ns=drop.mono_ns,
     )
-    first_ns, last_ns, sectors = rows[0]
-    if first_ns is None or last_ns - first_ns < QUIET_SHARE_MIN * quiet_ns:
+    span_ns, written = rows[0] if len(rows) == 1 else (0, None)
+    if span_ns < QUIET_SHARE_MIN * quiet_ns:
         return missing(quantity, "c2-writes-not-sampled", device=device, quiet_ns=quiet_ns)
     return Check(
         quantity=quantity,
-        measured=sectors * BYTES_PER_SECTOR,
+        measured=written,
         op="within",
         limit=(0, QUIET_WRITE_BYTES_MAX),
         unit="bytes",
         message="c2-writes-quiet",
-        facts={"device": device, "span_ns": last_ns - first_ns},
+        facts={"device": device, "span_ns": span_ns},
     )
 
 
@@ -120,22 +115,35 @@ def dropped_and_cold(case: Case) -> list[Check]:
 def _residency(case: Case, since_ns: int) -> list[Check]:
     # What was written is read back after it was measured: that is the phase that reads cold.
     measure = case.event("readback_begin" if transfer.writes(case) else "measure_begin")
-    rows = files_at(case, "after_drop", since_ns, measure.mono_ns if measure else since_ns)
-    if not rows:
+    until_ns = measure.mono_ns if measure else since_ns
+    seen = files_at(case, "after_drop", since_ns, until_ns)
+    if not seen.rows:
         return [missing("resident_files", "c3-residency-not-read")]
-    return [_file_count(case, len(rows)), _self_test(rows), resident(rows)]
+    return [_file_count(case, len(seen.rows)), _self_test(seen), resident(seen)]
 
 
-def files_at(case: Case, moment: str, since_ns: int, until_ns: int) -> list[FileRow]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What was seen of every KV file at a moment; sums are over files that are known."""
+
+    rows: Sequence[FileRow]
+    tested: int  # whose method passed its self-test
+    size_bytes: int
+    cached_bytes: int
+
+
+def files_at(case: Case, moment: str, since_ns: int, until_ns: int) -> Files:
     """What was seen of every KV file at a moment inside an interval."""
-    return case.rows(
-        "SELECT path, size_bytes, resident_bytes, coalesce(self_test, false), reason "
-        "FROM residency WHERE run_id = $run AND moment = $moment "
-        "AND mono_ns BETWEEN $since_ns AND $until_ns ORDER BY path",
-        moment=moment,
-        since_ns=since_ns,
-        until_ns=until_ns,
+    named = {"moment": moment, "since_ns": since_ns, "until_ns": until_ns}
+    rows = case.rows(
+        "FROM residency_at($run, $moment, $since_ns, $until_ns) ORDER BY path", **named
     )
+    ((tested, size_bytes, cached_bytes),) = case.rows(
+        "SELECT n_tested, coalesce(size_bytes, 0), coalesce(resident_bytes, 0) "
+        "FROM residency_sums($run, $moment, $since_ns, $until_ns)",
+        **named,
+    )
+    return Files(rows=rows, tested=tested, size_bytes=size_bytes, cached_bytes=cached_bytes)
 
 
 def _file_count(case: Case, count: int) -> Check:
@@ -151,17 +159,16 @@ def _file_count(case: Case, count: int) -> Check:
     )
 
 
-def _self_test(rows: Sequence[FileRow]) -> Check:
+def _self_test(seen: Files) -> Check:
     """A method that fails its own test has measured nothing."""
-    passed = sum(row[3] for row in rows)
     return Check(
         quantity="files_self_tested",
-        measured=passed if passed == len(rows) else None,
+        measured=seen.tested if seen.tested == len(seen.rows) else None,
         op="==",
-        limit=len(rows),
+        limit=len(seen.rows),
         unit="files",
         message="c3-self-test",
-        facts={"passed": passed},
+        facts={"passed": seen.tested},
     )
 
 
@@ -171,8 +178,9 @@ def _without_model(path: str) -> str:
     return f"*{at}{key}" if at else model
 
 
-def resident(rows: Sequence[FileRow]) -> Check:
+def resident(seen: Files) -> Check:
     """C3's number: no file more than a little resident. The warm control must fail it."""
+    rows = seen.rows
     known = [(path, size, res) for path, size, res, _, _ in rows if size and res is not None]
     warm = sum(res > RESIDENT_SHARE_MAX * size for _, size, res in known)
     lost = len(rows) - len(known)
@@ -180,8 +188,8 @@ def resident(rows: Sequence[FileRow]) -> Check:
     facts: dict[str, Fact] = {
         "known": len(known),
         "most_share": RESIDENT_SHARE_MAX,
-        "cached_bytes": sum(res for *_, res in known),
-        "size_bytes": sum(size for _, size, _ in known),
+        "cached_bytes": seen.cached_bytes,
+        "size_bytes": seen.size_bytes,
         "worst": _without_model(worst[0]) if worst else "",
         "worst_share": worst[2] / worst[1] if worst else None,
         "lost": lost,

@@ -14,37 +14,14 @@ if TYPE_CHECKING:
 
 # The disk probe ticks ten times a second; a hole this long can hide a device that came and went.
 SAMPLE_GAP_NS_MAX = 2 * NS_PER_S
-# A gauge: it falls whenever a request completes.
-GAUGES = ("in_flight",)
 ARROW = " -> "
 
-# Readings from the last at or before the window to the first at or after it.
-_STEPS = """
-WITH readings AS (
-  SELECT host, device, counter, mono_ns, value, coalesce(epoch, 0) AS epoch,
-         lag(mono_ns) OVER w AS mono_before, lag(value) OVER w AS value_before,
-         lag(coalesce(epoch, 0)) OVER w AS epoch_before
-  FROM probes
-  WHERE run_id = $run AND probe = 'disk' AND list_contains($devices, host || ' ' || device)
-    AND value IS NOT NULL AND NOT list_contains($gauges, counter)
-  WINDOW w AS (PARTITION BY host, device, counter ORDER BY mono_ns)
-)
-SELECT * FROM readings
-WHERE mono_before IS NOT NULL AND mono_ns > $begin_ns AND mono_before < $end_ns
-"""
 # States of controllers, arrays and links; a word outside its set refutes, as any change does.
 GOOD_STATES = {
     "state": frozenset({"live", "4: active"}),
     "operstate": frozenset({"up"}),
     "array_state": frozenset({"clean", "active", "active-idle", "write-pending", "readonly"}),
 }
-_STATES = """
-SELECT probe, host, device, counter, count(*), count(*) FILTER (text IS NULL),
-       count(DISTINCT coalesce(epoch, 0)), list_sort(list_distinct(list(text))) FROM probes
-WHERE run_id = $run AND probe IN ('nvme', 'nic') AND mono_ns BETWEEN $begin_ns AND $end_ns
-  AND counter IN ('state', 'address', 'transport', 'operstate', 'array_state')
-GROUP BY ALL ORDER BY ALL
-"""
 
 
 def nothing_regressed(case: Case) -> list[Check]:
@@ -64,12 +41,9 @@ def nothing_regressed(case: Case) -> list[Check]:
 
 def _counters(case: Case, devices: list[Device], window: Window) -> list[Check]:
     rows = case.rows(
-        f"SELECT count(*), count(DISTINCT (host, device)), "  # noqa: S608  # constant text, bound values
-        "count(*) FILTER (value < value_before), "
-        "count(*) FILTER (epoch <> epoch_before), max(mono_ns - mono_before) "
-        f"FROM ({_STEPS})",
+        "SELECT n, n_devices, n_back, n_epochs, gap_ns "
+        "FROM sample_steps($run, $devices, $begin_ns, $end_ns)",
         devices=[f"{one.host} {one.name}" for one in devices],
-        gauges=list(GAUGES),
         begin_ns=window.begin_ns,
         end_ns=window.end_ns,
     )
@@ -141,9 +115,10 @@ def _states(case: Case, window: Window) -> list[Check]:
     transports = case.transports(case.device)
     layers = case.layers(case.device)
     rows = case.rows(
-        _STATES,
-        begin_ns=window.begin_ns - SAMPLE_GAP_NS_MAX,
-        end_ns=window.end_ns + SAMPLE_GAP_NS_MAX,
+        "FROM states($run, $slack_ns, $begin_ns, $end_ns) ORDER BY ALL",
+        slack_ns=SAMPLE_GAP_NS_MAX,
+        begin_ns=window.begin_ns,
+        end_ns=window.end_ns,
     )
     if not rows:
         if not transports:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from r8.forensics import transfer
 from r8.forensics.balance import BALANCE_TOLERANCE, engine_against_device
-from r8.forensics.case import Window
 from r8.forensics.coldness import RESIDENT_SHARE_MAX, files_at, resident
 from r8.forensics.rule import Rule
 from r8.message import Check, Fact, missing, not_applicable
-from r8.model import Device
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -35,9 +33,9 @@ FROM phases
 WHERE run_id = $run AND phase = 'control' AND begin_ns IS NOT NULL AND end_ns IS NOT NULL
 ORDER BY begin_ns
 """
-# A request, what its lookup line hit, what was retrieved, and whether a cell measured its session.
+# A request, what its lookup line hit, and whether a cell measured its session.
 _REQUESTS = """
-SELECT e.request_id, e.hit_tokens, coalesce(e.retrieved_tokens, 0),
+SELECT e.request_id, e.hit_tokens,
        EXISTS (SELECT 1 FROM requests m WHERE m.run_id = r.run_id AND m.session = r.session
                AND m.phase IN ('populate', 'flush', 'measure', 'warm'))
 FROM engine_requests e JOIN requests r USING (run_id, request_id)
@@ -72,8 +70,11 @@ def warm_read_is_refused(case: Case) -> list[Check]:
     if _reads_past_the_page_cache(case):
         return [missing("warm_read", "n1-past-the-page-cache")]
     requests = _requests(case, control)
-    expectation = case.kv_run.expectation
-    hits = sum(row[2] for row in requests) * expectation.chunk_bytes // expectation.chunk_tokens
+    hits: int | None = case.rows(
+        "SELECT hit_bytes FROM control_hits($run, $begin_ns, $end_ns)",
+        begin_ns=control.begin_ns,
+        end_ns=control.end_ns,
+    )[0][0]
     if not hits:
         return [missing("warm_read_hit_bytes", "n1-nothing-hit")]
     return [
@@ -97,7 +98,7 @@ def _requests(case: Case, control: Control) -> list[tuple[Any, ...]]:
 
 
 def _own_sessions(requests: list[tuple[Any, ...]]) -> Check:
-    shared = sum(bool(row[3]) for row in requests)
+    shared = sum(bool(row[2]) for row in requests)
     return Check(
         quantity="control_sessions_of_cells",
         measured=None if shared else shared,
@@ -125,19 +126,14 @@ def _drop_ran(case: Case, control: Control) -> Check:
 
 def _through_the_page_cache(case: Case, control: Control, hits: int) -> Check:
     """The engine read files; a tier in DRAM would have answered without."""
-    processes = case.rows(
-        "SELECT DISTINCT host, device FROM probes WHERE run_id = $run AND probe = 'process' "
-        "AND counter = 'rchar'"
+    ((read,),) = case.rows(
+        "SELECT read_bytes FROM file_reads($run, $begin_ns, $end_ns)",
+        begin_ns=control.begin_ns,
+        end_ns=control.end_ns,
     )
-    window = Window(begin_ns=control.begin_ns, end_ns=control.end_ns)
-    each = [
-        case.grown("process", Device(host=host, name=name), "rchar", window)
-        for host, name in processes
-    ]
-    known = [size for size in each if size is not None]
-    if not known:
+    if read is None:
         return missing("process_rchar_bytes", "n1-rchar-unknown")
-    read, least = sum(known), FLOOR_SHARE * hits
+    least = FLOOR_SHARE * hits
     return Check(
         quantity="process_rchar_bytes",
         measured=read if read >= least else None,
@@ -152,11 +148,11 @@ def _through_the_page_cache(case: Case, control: Control, hits: int) -> Check:
 def _refused(case: Case, control: Control, hits: int) -> list[Check]:
     """What C3 and C4 measure of the control, by their own code: both must say no."""
     drop = case.event("control_drop_end")
-    files = files_at(case, WARM_READ, drop.mono_ns if drop else 0, control.begin_ns)
-    sizes = [row[2] for row in files if row[2] is not None]
-    cached = sum(sizes) if files and len(sizes) == len(files) else None
+    seen = files_at(case, WARM_READ, drop.mono_ns if drop else 0, control.begin_ns)
+    known = bool(seen.rows) and all(row[2] is not None for row in seen.rows)
+    cached = seen.cached_bytes if known else None
     device = case.read_bytes(case.device, "control", control.occurrence)
-    warm = resident(files).measured if files else None
+    warm = resident(seen).measured if seen.rows else None
     # As many bytes as were hit: from the device it looks cold, in the page cache it was warm.
     looks_cold = None if device is None else device >= FLOOR_SHARE * hits
     was_warm = cached is not None and cached >= FLOOR_SHARE * hits
@@ -228,13 +224,14 @@ def warm_load_is_refused(case: Case) -> list[Check]:
 
 
 def _warm_load(case: Case, until_ns: int, moved: int, device: int) -> list[Check]:
-    rows = case.rows(
-        "SELECT sum(resident_bytes)::BIGINT, count(*) FILTER (resident_bytes > $share * size_bytes)"
-        " FROM residency WHERE run_id = $run AND moment = 'after_measure' AND mono_ns <= $until_ns",
-        share=RESIDENT_SHARE_MAX,
-        until_ns=until_ns,
-    )
-    cached, warm = rows[0]
+    named = {"share": RESIDENT_SHARE_MAX, "until_ns": until_ns}
+    cached, warm = case.rows(
+        "SELECT s.resident_bytes, (SELECT count(*) FROM "
+        "residency_at($run, 'after_measure', 0, $until_ns) "
+        "WHERE resident_bytes > $share * size_bytes) "
+        "FROM residency_sums($run, 'after_measure', 0, $until_ns) s",
+        **named,
+    )[0]
     if cached is None:
         return [missing("warm_files_resident", "n1-residency-unknown")]
     share = device / moved

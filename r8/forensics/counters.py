@@ -24,23 +24,8 @@ PREFIX_HITS = "vllm:prefix_cache_hits"
 SAID_ERROR_S = 0.02
 # It prints hundredths of a GiB.
 SAID_ERROR_GIB = 0.0051
-# What one counter grew by over a window: the last page before it, and the first page after it that
-# was fetched before the next phase began. Series of one name are summed.
-_GROWN = """
-WITH pages AS (
-  SELECT mono_ns, sum(value) AS total, max(coalesce(epoch, 0)) AS epoch FROM probes
-  WHERE run_id = $run AND probe = 'engine' AND device = $instance AND value IS NOT NULL
-    AND regexp_extract(counter, '^[^{]*') IN ($counter, $counter || '_total')
-  GROUP BY mono_ns
-)
-SELECT arg_max(total, mono_ns) FILTER (mono_ns BETWEEN $since AND $begin),
-       arg_min(total, mono_ns) FILTER (mono_ns BETWEEN $end AND $until),
-       arg_max(epoch, mono_ns) FILTER (mono_ns BETWEEN $since AND $begin),
-       arg_min(epoch, mono_ns) FILTER (mono_ns BETWEEN $end AND $until)
-FROM pages
-"""
 _LOADS = """
-SELECT w.worker, w.outcome, (w.end_ns - w.begin_ns) / 1e9, w.detail, w.bytes, l.said_s,
+SELECT w.worker, w.outcome, w.load_ns / 1e9, w.detail, w.bytes, l.said_s,
        l.said_gib, l.said_directory
 FROM work w LEFT JOIN engine_loads l USING (run_id, worker)
 WHERE w.run_id = $run AND w.phase = 'measure' ORDER BY w.worker
@@ -82,11 +67,11 @@ def _instance(case: Case, instance: str, window: Window) -> list[Check]:
     if external is None or prefix is None:
         return [missing("engine_counters", "e2-counters-not-read", instance=instance)]
     rows = case.rows(
-        "SELECT coalesce(sum(need_tokens), 0)::BIGINT, count(*) FILTER (need_tokens IS NULL) "
-        "FROM engine_requests WHERE run_id = $run AND phase = 'measure' AND instance = $instance",
+        "SELECT coalesce(need_tokens, 0), n - n_need FROM engine_sums "
+        "WHERE run_id = $run AND phase = 'measure' AND instance = $instance",
         instance=instance,
     )
-    logged, silent = rows[0]
+    logged, silent = rows[0] if rows else (0, 0)
     return [
         Check(
             quantity="external_hits_counted_tokens",
@@ -110,28 +95,15 @@ def _instance(case: Case, instance: str, window: Window) -> list[Check]:
 
 
 def _grown(case: Case, instance: str, counter: str, window: Window) -> int | None:
-    marks = case.rows(
-        "SELECT coalesce(max(mono_ns) FILTER (mono_ns < $begin AND ends_with(name, '_end')), 0), "
-        "coalesce(min(mono_ns) FILTER (mono_ns > $end AND ends_with(name, '_begin')), $end + $far) "
-        "FROM events WHERE run_id = $run",
-        begin=window.begin_ns,
-        end=window.end_ns,
-        far=1 << 60,
-    )
-    since, until = marks[0]
-    (row,) = case.rows(
-        _GROWN,
+    rows = case.rows(
+        "SELECT grown FROM engine_growth($run, $instance, $counter, $begin_ns, $end_ns)",
         instance=instance,
         counter=counter,
-        since=since,
-        begin=window.begin_ns,
-        end=window.end_ns,
-        until=until,
+        begin_ns=window.begin_ns,
+        end_ns=window.end_ns,
     )
-    before, after, epoch_before, epoch_after = row
-    if before is None or after is None or epoch_before != epoch_after:
-        return None
-    return int(after - before)
+    grown: int | None = rows[0][0]
+    return grown
 
 
 def loads_as_said(case: Case) -> list[Check]:

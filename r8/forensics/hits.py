@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from r8.forensics.case import Case
 
 REQUESTS = """
-SELECT request_id, prompt_tokens, n_lookups, hit_tokens, computed_tokens, retrieved_tokens
+SELECT request_id, prompt_tokens, n_lookups, hit_tokens, computed_tokens
 FROM engine_requests WHERE run_id = $run AND phase = 'measure' ORDER BY request_id
 """
 
@@ -23,7 +23,7 @@ def hits_exact(case: Case) -> list[Check]:
     rows = case.rows(REQUESTS)
     if not rows:
         return [missing("measured_requests", "no-measured-request")]
-    checks = [_hit_tokens(case, rows), _prefix_cache_hits(rows), _retrieved(case, rows)]
+    checks = [_hit_tokens(case, rows), _prefix_cache_hits(rows), _retrieved(case)]
     checks += [check for instance in case.run.processes for check in _settings(case, instance)]
     return [*checks, _no_dram_tier(case)]
 
@@ -71,17 +71,21 @@ def _prefix_cache_hits(rows: list[tuple[Any, ...]]) -> Check:
     )
 
 
-def _retrieved(case: Case, rows: list[tuple[Any, ...]]) -> Check:
+def _retrieved(case: Case) -> Check:
     """A hit that was not loaded is recomputed, and looks like a slow read."""
-    loaded = [row[5] for row in rows if row[5] is not None]
+    rows = case.rows(
+        "SELECT n, retrieved_tokens, n_retrieved FROM engine_sums "
+        "WHERE run_id = $run AND phase = 'measure' AND instance IS NULL"
+    )
+    requests, loaded, known = rows[0]
     return Check(
         quantity="retrieved_tokens",
-        measured=sum(loaded) if loaded else None,
+        measured=loaded,
         op="==",
-        limit=len(rows) * case.kv_run.expectation.hit_tokens_per_session,
+        limit=requests * case.kv_run.expectation.hit_tokens_per_session,
         unit="tokens",
         message="c6-retrieved",
-        facts={"requests": len(loaded)},
+        facts={"requests": known},
     )
 
 
@@ -110,8 +114,8 @@ def _setting(instance: str, key: str, found: object, want: Fact) -> Check:
 
 
 def _no_dram_tier(case: Case) -> Check:
-    hits, device = case.metric("engine_hit_bytes"), case.metric("device_read_bytes")
-    if hits is None or device is None:
+    hits, served = case.metric("engine_hit_bytes"), case.balance("uncovered_hit_bytes")
+    if hits is None or served is None:
         return missing("dram_hit_bytes", "c6-dram-unknown")
     if not hits:
         return Check(
@@ -124,7 +128,7 @@ def _no_dram_tier(case: Case) -> Check:
         )
     return Check(
         quantity="dram_hit_bytes",
-        measured=max(0, hits - device),
+        measured=served,
         op="<=",
         limit=BALANCE_TOLERANCE * hits,
         unit="bytes",

@@ -93,8 +93,8 @@ def _told_apart(case: Case) -> Check:
 
 def _sum(case: Case, rows: list[tuple[Any, ...]]) -> Check:
     each = [row[2] for row in rows if row[2] is not None]
-    device, hits = case.metric("device_read_bytes"), sum(each)
-    if len(each) < len(case.run.processes) or device is None:
+    device, hits = case.metric("device_read_bytes"), case.metric("engine_hit_bytes")
+    if len(each) < len(case.run.processes) or device is None or hits is None:
         return missing("device_read_bytes", "s1-sum-unknown")
     return Check(
         quantity="device_read_bytes",

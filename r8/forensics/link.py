@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from r8.forensics.rule import Rule
 from r8.message import Check, missing, not_applicable
 from r8.model import Device
-from r8.units import BYTES_PER_SECTOR, NS_PER_S
+from r8.units import NS_PER_S
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case, Window
@@ -24,47 +24,6 @@ PEAK_WINDOW_NS = NS_PER_S
 # Header overhead depends on the MTU alone, which does not change in a run: 1 % is its noise.
 WIRE_TOLERANCE = 0.01
 FABRICS = frozenset({"rdma", "tcp", "fc"})
-# RDMA receive counters by preference, then what TCP has. Totals of the wire are no evidence.
-RECEIVE_COUNTERS = {
-    "rdma": (
-        "ethtool.rx_vport_rdma_unicast_bytes",
-        "hw.rx_roce_good_bytes",
-        "hw.rdma_rx_bytes",
-        "ib.port_rcv_data_bytes",
-    ),
-    "tcp": ("netdev.rx_bytes",),
-}
-
-# Bytes over the shortest stretch of at least $width ns from each reading on, less what was in
-# flight at its begin: those may have crossed the link before it and are counted on completion.
-_PEAK = """
-WITH readings AS (
-  SELECT mono_ns,
-         max(value) FILTER (counter = $counter) * $scale AS total,
-         coalesce(max(value) FILTER (counter = 'in_flight'), 0) AS in_flight,
-         max(value) FILTER (counter = 'reads') AS reads
-  FROM probes
-  WHERE run_id = $run AND probe = $probe AND host = $host AND device = $device AND value IS NOT NULL
-    AND counter IN ($counter, 'in_flight', 'reads') AND mono_ns BETWEEN $begin AND $end
-  GROUP BY mono_ns
-),
-known AS (SELECT * FROM readings WHERE total IS NOT NULL),
-pairs AS (
-  SELECT b.mono_ns - a.mono_ns AS span_ns, b.total - a.total AS moved,
-         CASE WHEN b.reads > a.reads
-              THEN a.in_flight * (b.total - a.total) / (b.reads - a.reads) ELSE 0 END AS carried
-  FROM known a ASOF JOIN (SELECT *, mono_ns - $width AS start_ns FROM known) b
-    ON a.mono_ns <= b.start_ns
-)
-SELECT greatest(moved - carried, 0)::BIGINT, span_ns FROM pairs WHERE span_ns > 0
-ORDER BY (moved - carried) / span_ns DESC LIMIT 1
-"""
-# The readings that enclose a window.
-_EDGES = """
-SELECT max(mono_ns) FILTER (mono_ns <= $begin), min(mono_ns) FILTER (mono_ns >= $end)
-FROM probes WHERE run_id = $run AND probe = $probe AND host = $host AND device = $device
-  AND counter = $counter AND value IS NOT NULL
-"""
 
 
 def link_not_exceeded(case: Case) -> list[Check]:
@@ -76,12 +35,15 @@ def link_not_exceeded(case: Case) -> list[Check]:
     window = case.window("measure")
     if window is None:
         return [missing("measure_window", "no-measure-window")]
-    checks = [_within(case, ("disk", case.device, "read_sectors", BYTES_PER_SECTOR), window)]
-    checks += [
-        _within(case, ("nic", device, counter, 1), window)
-        for device, counter in receive_counters(case, fabric)
+    wires = case.rows(
+        "SELECT host, device, counter FROM wire_counters($run, $fabrics) ORDER BY host, device",
+        fabrics=sorted(fabric),
+    )
+    checks = [_within(case, "disk", case.device, "read_sectors", window)]
+    return checks + [
+        _within(case, "nic", Device(host=host, name=name), counter, window)
+        for host, name, counter in wires
     ]
-    return checks
 
 
 def _no_link(case: Case, fabric: frozenset[str]) -> Check:
@@ -95,34 +57,26 @@ def _no_link(case: Case, fabric: frozenset[str]) -> Check:
     return not_applicable("link_bytes_per_s", "c9-no-link", device=device, kind=kind)
 
 
-def receive_counters(case: Case, fabric: frozenset[str]) -> list[tuple[Device, str]]:
-    """(device, counter) of the best receive counter of each sampled adapter or port."""
-    wanted = [name for one in sorted(fabric) for name in RECEIVE_COUNTERS.get(one, ())]
-    rows = case.rows(
-        "SELECT DISTINCT host, device, counter FROM probes WHERE run_id = $run AND probe = 'nic' "
-        "AND list_contains($wanted, counter) AND value IS NOT NULL",
-        wanted=wanted,
-    )
-    best: dict[Device, str] = {}
-    for host, name, counter in sorted(rows, key=lambda row: wanted.index(row[2])):
-        best.setdefault(Device(host=host, name=name), counter)
-    # A port's counters and its interface's count the same bytes: the interface's driver wins.
-    if any(counter.startswith("ethtool.") for counter in best.values()):
-        best = {card: one for card, one in best.items() if one.startswith("ethtool.")}
-    return sorted(best.items(), key=lambda one: (one[0].host, one[0].name))
-
-
-def _within(case: Case, source: tuple[str, Device, str, int], window: Window) -> Check:
-    probe, device, counter, scale = source
+def _within(case: Case, probe: str, device: Device, counter: str, window: Window) -> Check:
     place = {"probe": probe, "host": device.host, "device": device.name, "counter": counter}
-    (edges,) = case.rows(_EDGES, begin=window.begin_ns, end=window.end_ns, **place)
+    edges = case.rows(
+        "SELECT before_ns, after_ns FROM growths($begin, $end) WHERE run_id = $run "
+        "AND probe = $probe AND host = $host AND device = $device AND counter = $counter",
+        begin=window.begin_ns,
+        end=window.end_ns,
+        **place,
+    )
     shown = {"device": device.name, "counter": counter.rpartition(".")[2]}
-    if None in edges:
+    if len(edges) != 1 or None in edges[0]:
         return missing("peak_bytes_per_s", "c9-counter-not-read", **shown)
-    begin, end = edges
-    # A phase shorter than the window is one window itself.
-    width = min(PEAK_WINDOW_NS, end - begin)
-    rows = case.rows(_PEAK, begin=begin, end=end, width=width, scale=scale, **place)
+    begin, end = edges[0]
+    rows = case.rows(
+        "FROM fastest_stretch($run, $probe, $host, $device, $counter, $begin, $end, $width)",
+        begin=begin,
+        end=end,
+        width=PEAK_WINDOW_NS,
+        **place,
+    )
     if not rows:
         return missing("peak_bytes_per_s", "c9-one-reading", **shown)
     moved, span_ns = rows[0]
@@ -155,9 +109,7 @@ def wire_balances(case: Case, device_bytes: int) -> list[Check]:
     known_bytes = known.detail.get("read_bytes") if known else None
     if measured is None or calibrated is None or not isinstance(known_bytes, int):
         return [missing("wire_calibration", "c4-wire-not-calibrated")]
-    counters = receive_counters(case, fabric)
-    before = _received(case, counters, calibrated)
-    now = _received(case, counters, measured)
+    before, now = (_received(case, fabric, window) for window in (calibrated, measured))
     if not before or now is None or not device_bytes or not known_bytes:
         return [missing("wire_bytes", "c4-wire-unknown")]
     ratio, wanted = now / device_bytes, before / known_bytes
@@ -181,10 +133,15 @@ def wire_balances(case: Case, device_bytes: int) -> list[Check]:
     ]
 
 
-def _received(case: Case, counters: list[tuple[Device, str]], window: Window) -> int | None:
-    each = [case.grown("nic", device, counter, window) for device, counter in counters]
-    known = [size for size in each if size is not None]
-    return sum(known) if known and len(known) == len(each) else None
+def _received(case: Case, fabric: frozenset[str], window: Window) -> int | None:
+    rows = case.rows(
+        "SELECT received_bytes FROM wire_bytes($run, $fabrics, $begin_ns, $end_ns)",
+        fabrics=sorted(fabric),
+        begin_ns=window.begin_ns,
+        end_ns=window.end_ns,
+    )
+    received: int | None = rows[0][0]
+    return received
 
 
 C9 = Rule(

@@ -17,8 +17,8 @@ DIGEST_CHARS = 12
 _SEGMENT_BYTES = re.compile(r"\bsegment_bytes=(\d+)")
 
 _MEASURED_READS = """
-SELECT count(*), sum(read_bytes)::BIGINT, sum(segments)::BIGINT, sum(misses)::BIGINT
-FROM patch_reads WHERE run_id = $run AND instance = $instance AND phase = 'measure'
+SELECT read_bytes, segments, misses FROM patch_sums
+WHERE run_id = $run AND instance = $instance AND phase = 'measure'
 """
 
 
@@ -128,9 +128,9 @@ def _lines(case: Case, instance: str, *, expected: bool) -> Check:
 def _reads(case: Case, instance: str, loaded_text: str) -> list[Check]:
     """Bytes, segments and misses the patch counted while the measured requests ran."""
     run = case.run
-    count, size, segments, misses = case.rows(_MEASURED_READS, instance=instance)[0]
+    rows = case.rows(_MEASURED_READS, instance=instance)
     expected = run.expected_bytes // len(run.processes)
-    if not count:
+    if not rows:
         return [
             Check(
                 quantity="patch_read_lines",
@@ -142,6 +142,7 @@ def _reads(case: Case, instance: str, loaded_text: str) -> list[Check]:
                 facts={"instance": instance, "expected_bytes": expected},
             )
         ]
+    size, segments, misses = rows[0]
     read = Check(
         quantity="patch_read_bytes",
         measured=size,

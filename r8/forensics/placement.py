@@ -24,15 +24,17 @@ def kv_on_named_device(case: Case) -> list[Check]:
 def _files_on_device(case: Case) -> Check:
     run = case.run
     rows = case.rows(
-        "SELECT host, device, count(*) FROM residency WHERE run_id = $run "
-        "AND moment = 'after_drop' GROUP BY host, device ORDER BY host, device"
+        "WITH seen AS (SELECT CASE WHEN device IS NOT NULL THEN host END AS host, device "
+        "FROM residency WHERE run_id = $run AND moment = 'after_drop') "
+        "SELECT host, device, count(*), (SELECT count(*) FROM seen) FROM seen "
+        "GROUP BY host, device ORDER BY host, device"
     )
     if not rows:
         return missing("kv_files", "c1-no-file-seen")
-    found = {(host, device): count for host, device, count in rows if device is not None}
-    unknown = sum(count for _, device, count in rows if device is None)
-    here = found.pop((run.kv_host, run.kv_device), 0)
-    elsewhere = sum(found.values())
+    found = {(host, device): count for host, device, count, _ in rows}
+    unknown, here = found.pop((None, None), 0), found.pop((run.kv_host, run.kv_device), 0)
+    files: int = rows[0][3]
+    elsewhere = files - here - unknown
     return Check(
         quantity="kv_files_elsewhere",
         measured=elsewhere if elsewhere or not unknown else None,
@@ -42,7 +44,7 @@ def _files_on_device(case: Case) -> Check:
         message="c1-files-on-device",
         facts={
             "here": here,
-            "files": here + elsewhere + unknown,
+            "files": files,
             "device": run.kv_device,
             "directory": run.kv_dir,
             "places": ", ".join(f"{device}: {count}" for (_, device), count in found.items()),

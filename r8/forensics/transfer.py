@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 ENGINE = "engine"  # `tool` of a job whose workers are engines that load a model
-_NAMES = ("worker", "outcome", "error", "scheduled_ns", "started_ns", "begin_ns", "end_ns", "bytes")
+_NAMES = ("worker", "outcome", "error", "begin_ns", "end_ns", "load_ns", "start_lag_ns", "bytes")
+SUMS = ("bytes", "known_bytes", "file_bytes", "files", "synced_files", "wall_ns", "shared_ns")
 _ROWS = f"""
 SELECT {", ".join(_NAMES)}
 FROM work WHERE run_id = $run AND phase = $phase ORDER BY worker
@@ -25,10 +26,20 @@ def rows(case: Case, phase: str = "measure") -> list[Row]:
     return [dict(zip(_NAMES, row, strict=True)) for row in case.rows(_ROWS, phase=phase)]
 
 
+def together(case: Case, phase: str) -> Row:
+    """All workers of a phase together, as the view `work_sums` has them; `None` where unknown."""
+    named = ", ".join(SUMS)
+    found = case.rows(
+        f"SELECT {named} FROM work_sums WHERE run_id = $run AND phase = $phase",  # noqa: S608
+        phase=phase,
+    )
+    return dict(zip(SUMS, found[0] if found else (None,) * len(SUMS), strict=True))
+
+
 def moved_bytes(case: Case, phase: str) -> int | None:
     """What all workers together moved in a phase; `None` when one did not say."""
-    sizes = [row["bytes"] for row in rows(case, phase)]
-    return None if not sizes or None in sizes else sum(sizes)
+    moved: int | None = together(case, phase)["bytes"]
+    return moved
 
 
 def writes(case: Case) -> bool:

@@ -15,7 +15,7 @@ from r8.forensics.balance import BALANCE_TOLERANCE
 from r8.forensics.case import Window
 from r8.forensics.coldness import QUIET_WRITE_BYTES_MAX
 from r8.forensics.rule import Rule
-from r8.forensics.transfer import Row, failures
+from r8.forensics.transfer import Row, failures, together
 from r8.message import Check, missing, not_applicable
 from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR
 
@@ -45,8 +45,8 @@ def durable_inside_the_window(case: Case) -> list[Check]:
         begin_ns=min(row["begin_ns"] for row in rows), end_ns=max(row["end_ns"] for row in rows)
     )
     return [
-        *_flushes_asked_for(rows),
-        _bytes_in_window(case, rows, window),
+        *_flushes_asked_for(case, rows),
+        _bytes_in_window(case, window),
         _device_flushed(case, window),
         _quiet_afterwards(case, window),
     ]
@@ -70,7 +70,7 @@ def reads_back(case: Case) -> list[Check]:
                 message="w2-nothing-read-back",
             )
         ]
-    return [_same_hashes(case, saved, read, "w2-parts-same"), _from_the_device(case, read)]
+    return [_same_hashes(case, saved, read, "w2-parts-same"), _from_the_device(case)]
 
 
 def others_untouched(case: Case) -> list[Check]:
@@ -129,21 +129,22 @@ def _not_saved(rows: list[Row], bad: list[Row]) -> Check:
     )
 
 
-def _flushes_asked_for(rows: list[Row]) -> list[Check]:
+def _flushes_asked_for(case: Case, rows: list[Row]) -> list[Check]:
     """Every file and a directory a rank, and one rank that commits; else memory was timed."""
-    files = sum(row.get("files") or 0 for row in rows)
+    saved = together(case, "measure")
+    files, synced = saved["files"], saved["synced_files"] or 0
     committed = [row["worker"] for row in rows if row.get("committed")]
     ranks = len(rows)
     return [
         Check(
             quantity="files_not_flushed",
             # A save of no file has flushed nothing.
-            measured=files - sum(row.get("synced_files") or 0 for row in rows) if files else None,
+            measured=files - synced if files else None,
             op="==",
             limit=0,
             unit="files",
             message="w1-files-flushed",
-            facts={"files": files},
+            facts={"files": files or 0},
         ),
         Check(
             quantity="ranks_without_flushed_directory",
@@ -166,10 +167,11 @@ def _flushes_asked_for(rows: list[Row]) -> list[Check]:
     ]
 
 
-def _bytes_in_window(case: Case, rows: list[Row], window: Window) -> Check:
-    name, payload = case.run.kv_device, sum(row["file_bytes"] for row in rows)
-    sectors = _grown(case, "write_sectors", window)
-    if sectors is None:
+def _bytes_in_window(case: Case, window: Window) -> Check:
+    name, saved = case.run.kv_device, together(case, "measure")
+    payload = saved["file_bytes"]
+    sectors = case.grown("disk", case.device, "write_sectors", window)
+    if sectors is None or payload is None:
         return missing("device_write_bytes", "w1-writes-unknown", device=name)
     return Check(
         quantity="device_write_bytes",
@@ -178,19 +180,8 @@ def _bytes_in_window(case: Case, rows: list[Row], window: Window) -> Check:
         limit=(payload, round((1 + BALANCE_TOLERANCE) * payload) + METADATA_BYTES_MAX),
         unit="bytes",
         message="w1-bytes-in-window",
-        facts={"device": name, "window_ns": window.end_ns - window.begin_ns},
+        facts={"device": name, "window_ns": saved["wall_ns"]},
     )
-
-
-def _grown(case: Case, counter: str, window: Window) -> int | None:
-    """Growth at the device; at its members where a multipath head counts nothing."""
-    own = case.grown("disk", case.device, counter, window)
-    members = case.members(case.device)
-    if own or not members:
-        return own
-    each = [case.grown("disk", member, counter, window) for member in members]
-    known = [one for one in each if one is not None]
-    return sum(known) if known and len(known) == len(each) else own
 
 
 def _device_flushed(case: Case, window: Window) -> Check:
@@ -229,14 +220,20 @@ def _quiet_afterwards(case: Case, window: Window) -> Check:
     drop = case.event("drop_begin")
     if drop is None or drop.mono_ns <= window.end_ns:
         return missing("late_write_bytes", "w1-no-drop")
-    through = _grown(case, "write_sectors", window)
-    both = _grown(case, "write_sectors", Window(begin_ns=window.begin_ns, end_ns=drop.mono_ns))
-    if through is None or both is None:
+    rows = case.rows(
+        "SELECT write_bytes FROM late_writes($end_ns, $drop_ns) "
+        "WHERE run_id = $run AND host = $host AND device = $device",
+        host=case.run.kv_host,
+        device=case.run.kv_device,
+        end_ns=window.end_ns,
+        drop_ns=drop.mono_ns,
+    )
+    late = rows[0][0] if len(rows) == 1 else None
+    if late is None:
         return missing("late_write_bytes", "w1-writes-unknown", device=case.run.kv_device)
     return Check(
         quantity="late_write_bytes",
-        # From the sample that ends the window on: the one before it belongs to the save.
-        measured=(both - through) * BYTES_PER_SECTOR,
+        measured=late,
         op="within",
         limit=(0, QUIET_WRITE_BYTES_MAX),
         unit="bytes",
@@ -261,8 +258,8 @@ def _same_hashes(case: Case, first: list[Row], second: list[Row], message: str) 
     )
 
 
-def _from_the_device(case: Case, read: list[Row]) -> Check:
-    name, moved = case.run.kv_device, sum(row.get("file_bytes") or 0 for row in read)
+def _from_the_device(case: Case) -> Check:
+    name, moved = case.run.kv_device, together(case, "readback")["file_bytes"]
     device = case.read_bytes(case.device, "readback")
     if device is None or not moved:
         return missing("device_read_bytes / readback_bytes", "w2-bytes-unknown")

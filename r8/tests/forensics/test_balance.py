@@ -21,6 +21,7 @@ from r8.tests.support.stub_case import (
     at_least,
     between,
     job_run,
+    work_sums,
 )
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ SILENT = {"process_read_bytes": None}
 @pytest.mark.parametrize(("device", "answer"), between(980_000, 1_020_000))
 def test_c4_allows_the_device_two_percent_both_ways(device: int, answer: Answer) -> None:
     assert engine_against_device(StubCase(), ROUND, device).answer is answer
-    moved = [("w0", "ok", None, 0, 0, 0, 0, ROUND)]
     case = StubCase(
-        run=job_run(), metrics={"device_read_bytes": device, **SILENT}, answers={"work": moved}
+        run=job_run(),
+        metrics={"device_read_bytes": device, **SILENT},
+        answers={"work_sums": work_sums(bytes=ROUND)},
     )
     assert answers_of(transfer_balance(case), "c4-device-against-moved") == [answer]
 
@@ -47,9 +49,13 @@ def test_c4_allows_the_device_two_percent_both_ways(device: int, answer: Answer)
 def test_c4_allows_members_two_percent_both_ways(members: int, answer: Answer) -> None:
     case = StubCase(
         run=replace(KV_RUN, kv_device="md0"),
-        texts={("md0", "members"): "a,b"},
-        reads={"a": ROUND // 2, "b": members - ROUND // 2},
-        metrics={"engine_hit_bytes": ROUND, "device_read_bytes": ROUND, **SILENT},
+        texts={("md0", "kind"): "md", ("md0", "members"): "a,b"},
+        metrics={
+            "engine_hit_bytes": ROUND,
+            "device_read_bytes": ROUND,
+            "member_read_bytes": members,
+            **SILENT,
+        },
     )
     assert answers_of(bytes_balance(case), "c4-members") == [answer]
 
@@ -68,31 +74,21 @@ def test_c4_allows_the_process_32_mib_or_two_percent_unexplained(device: int) ->
 
 
 @pytest.mark.parametrize(("elsewhere", "answer"), at_least(MIB))
-def test_c4_wants_a_surplus_matched_by_whole_devices_outside_the_tier(
-    elsewhere: int, answer: Answer
-) -> None:
-    case = balanced(ROUND, ROUND + 33 * MIB, reads={"vda": elsewhere, "nvme1": 0, **NOT_ELSEWHERE})
+def test_c4_wants_a_surplus_matched_by_reads_elsewhere(elsewhere: int, answer: Answer) -> None:
+    case = balanced(ROUND, ROUND + 33 * MIB, elsewhere)
     assert answers_of(bytes_balance(case), "c4-elsewhere") == [answer]
 
 
-# What may explain no surplus: the KV device, the other tier, a partition of a disk, a stack of it.
-NOT_ELSEWHERE = {"loop0": 99 * MIB, "loop1": 99 * MIB, "vda1": 99 * MIB, "dm-0": 99 * MIB}
-KINDS = {"loop0": "disk", "loop1": "disk", "vda": "disk", "nvme1": "nvme-head"}
-KINDS |= {"vda1": "partition", "dm-0": "dm"}
-
-
-def balanced(device: int, process: int, reads: dict[str, int] | None = None) -> Case:
-    reads = reads or {}
+def balanced(device: int, process: int, elsewhere: int | None = None) -> Case:
     return StubCase(
         metrics={
             "engine_hit_bytes": device,
             "device_read_bytes": device,
             "process_read_bytes": process,
         },
-        reads=reads,
-        texts={(name, "kind"): KINDS[name] for name in reads},
-        answers={
-            "SELECT DISTINCT host, device": [(KV_RUN.kv_host, name) for name in reads],
+        balances={
+            "process_excess_bytes": process - device,
+            "elsewhere_read_bytes": elsewhere,
         },
     )
 

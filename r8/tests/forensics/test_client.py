@@ -20,6 +20,7 @@ from r8.tests.support.stub_case import (
     at_most,
     between,
     job_run,
+    work_sums,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ TTFT = 100 * MS  # of which the send lag may be 5 ms, an error of the client 1 m
 
 def client(lag: int = 0, n: int = 4, own: tuple[int, int, int] = (0, 0, 0)) -> Case:
     """Four requests sent `lag` ns late by a client with these errors of its own."""
-    answers: dict[str, list[Any]] = {"FROM requests": [(4, 4, lag)]}
+    answers: dict[str, list[Any]] = {"FROM request_times": [(4, 4, lag)]}
     answers["FROM calibration"] = [(n, *own)]
     return StubCase(metrics={"ttft p50": TTFT}, answers=answers)
 
@@ -60,11 +61,12 @@ def test_c10_allows_each_error_of_the_client_its_share_both_ways(place: int, lim
 
 
 def worker(name: str, lag: int, begin: int, end: int) -> tuple[object, ...]:
-    return (name, "ok", None, 1000, 1000 + lag, begin, end, 500_000)
+    return (name, "ok", None, begin, end, end - begin, lag, 500_000)
 
 
-def job(*rows: tuple[object, ...], **work: object) -> Case:
-    return StubCase(run=job_run(**work), answers={"FROM work": list(rows)})
+def job(*rows: tuple[object, ...], shared: int = 0, **work: object) -> Case:
+    answers = {"work_sums": work_sums(shared_ns=shared), "FROM work": list(rows)}
+    return StubCase(run=job_run(**work), answers=answers)
 
 
 @pytest.mark.parametrize(("lag", "answer"), at_most(5 * MS))
@@ -84,7 +86,9 @@ def test_c10_wants_engines_to_load_together_for_half_of_the_longest(
     shared: int, answer: Answer
 ) -> None:
     rows = [worker("w0", 0, 0, TTFT), worker("w1", 0, TTFT - shared, TTFT)]
-    assert answers_of(released_together(job(*rows, tool="engine")), "c10-overlap") == [answer]
+    assert answers_of(
+        released_together(job(*rows, shared=shared, tool="engine")), "c10-overlap"
+    ) == [answer]
     # Loaders begin at the barrier itself, and engines that switch load one after the other.
     assert answers_of(released_together(job(*rows)), "c10-overlap") == []
     case = job(*rows, tool="engine", job="switch")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from r8.forensics.coldness import _without_model, dropped_and_cold, populate_durable, resident
+from r8.forensics.coldness import (
+    Files,
+    _without_model,
+    dropped_and_cold,
+    populate_durable,
+    resident,
+)
 from r8.message import Answer
 from r8.tests.support.findings import check_of, said
 from r8.tests.support.judged_run import Tables, drop_events, event, findings, judged_run, set_detail
@@ -29,10 +35,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.forensics.case import Case
+    from r8.forensics.coldness import FileRow
 
 DROP_BEGIN_NS = 1_014_000_000_000
 POOL = KV_RUN.expectation.hit_bytes
 S = 1_000_000_000
+NO_FILES: dict[str, list[tuple[Any, ...]]] = {"residency_at": [], "residency_sums": [(0, 0, 0)]}
 
 
 def durable(written: int = 0, span_ns: int = S, **detail: int) -> Case:
@@ -41,7 +49,7 @@ def durable(written: int = 0, span_ns: int = S, **detail: int) -> Case:
     facts |= {"quiet_ns": S, **detail}
     return StubCase(
         told={"durable": (2 * S, facts), "drop_begin": (2 * S, {})},
-        answers={"write_sectors": [(S, S + span_ns, written)]},
+        answers={"quiet_writes": [(span_ns, 512 * written)]},
     )
 
 
@@ -78,30 +86,37 @@ def test_c2_refutes_a_populate_that_should_and_did_leave_nothing() -> None:
     assert answers_of(checks, "c2-pool-empty") == [R]
 
 
+def seen(*rows: FileRow) -> Files:
+    return Files(rows=rows, tested=len(rows), size_bytes=0, cached_bytes=0)
+
+
 @pytest.mark.parametrize(("cached", "answer"), at_most(10_000))
 def test_c3_allows_a_file_one_percent_resident(cached: int, answer: Answer) -> None:
     rows = [("a", 1_000_000, cached, True, None), ("b", 1_000_000, 0, True, None)]
-    assert resident(rows).answer is answer
+    assert resident(seen(*rows)).answer is answer
 
 
 def test_c3_does_not_know_files_it_could_not_read_but_refutes_warm_ones_beside_them() -> None:
     lost = ("b", 1_000_000, None, True, "not the owner")
-    assert resident([("a", 1_000_000, 0, True, None), lost]).answer is U
-    assert resident([("a", 1_000_000, 20_000, True, None), lost]).answer is R
+    assert resident(seen(("a", 1_000_000, 0, True, None), lost)).answer is U
+    assert resident(seen(("a", 1_000_000, 20_000, True, None), lost)).answer is R
 
 
 @pytest.mark.parametrize(("files", "answer"), exactly(2))
 def test_c3_wants_every_expected_file_looked_at(files: int, answer: Answer) -> None:
     case = StubCase(
         told={"drop_end": (1, {"rc": 0}), "durable": (1, {"expected_files": 2})},
-        answers={"FROM residency": [(f"f{n}", 100, 0, True, None) for n in range(files)]},
+        answers={
+            "residency_at": [(f"f{n}", 100, 0, True, None) for n in range(files)],
+            "residency_sums": [(files, 100 * files, 0)],
+        },
     )
     assert answers_of(dropped_and_cold(case), "c3-files-looked-at") == [answer]
 
 
 @pytest.mark.parametrize(("code", "answer"), exactly(0))
 def test_c3_wants_a_drop_that_returned_zero(code: int, answer: Answer) -> None:
-    case = StubCase(told={"drop_end": (1, {"rc": code})}, answers={"FROM residency": []})
+    case = StubCase(told={"drop_end": (1, {"rc": code})}, answers=NO_FILES)
     assert answers_of(dropped_and_cold(case), "c3-drop") == [answer]
 
 

@@ -42,9 +42,9 @@ def steady(
         told=WINDOW,
         texts={("loop0", "transport"): transport} if transport else {},
         answers={
-            "mono_before": [(100, 1, *steps, gap)],
+            "sample_steps": [(100, 1, *steps, gap)],
             "probe = 'topology'": list(topology),
-            "probe IN ('nvme', 'nic')": list(states),
+            "FROM states": list(states),
             "probe = 'process'": [(1, lived)],
         },
     )

@@ -30,6 +30,7 @@ from r8.tests.support.stub_case import (
     at_least,
     below,
     job_run,
+    work_sums,
 )
 
 if TYPE_CHECKING:
@@ -53,13 +54,14 @@ def warm_read(
         run=replace(KV_RUN, expectation=replace(KV_RUN.expectation, chunk_bytes=ROUND // 4)),
         told={"control_drop_end": (1, {"rc": rc})},
         reads={"loop0": device},
-        growth={"rchar": files},
         answers={
             "FROM phases": [(1, 2, 3, WARM_READ)],
             "kind = 'patch_loaded'": [(0,)],
-            "FROM engine_requests": [("c0", 4 * chunk, 4 * chunk, of_cells)],
-            "SELECT DISTINCT host, device": [(KV_RUN.kv_host, "a:1:1")],
-            "FROM residency": [("f", ROUND, cached, True, None)],
+            "FROM engine_requests": [("c0", 4 * chunk, of_cells)],
+            "control_hits": [(ROUND,)],
+            "file_reads": [(files,)],
+            "residency_at": [("f", ROUND, cached, True, None)],
+            "residency_sums": [(1, ROUND, cached)],
         },
     )
     return list(warm_read_is_refused(case))
@@ -111,8 +113,8 @@ def warm_load(above: int, cached: int, device: int) -> list[Check]:
         told={"warm_begin": (1, {}), "warm_end": (2, {})},
         reads={"loop0": device},
         answers={
-            "FROM work": [("w0", "ok", None, 0, 0, 0, 0, ROUND)],
-            "FROM residency": [(cached, above)],
+            "work_sums": work_sums(bytes=ROUND),
+            "residency_sums": [(cached, above)],
         },
     )
     return list(warm_load_is_refused(case))
@@ -138,7 +140,7 @@ def test_n2_allows_a_random_prompt_no_token(hit: int, answer: Answer) -> None:
     case = StubCase(
         answers={
             "FROM phases": [(1, 2, 3, RANDOM_PROMPT)],
-            "FROM engine_requests": [("c1", hit, 0, False)],
+            "FROM engine_requests": [("c1", hit, False)],
         }
     )
     assert answer_of_all(random_prompt_hits_nothing(case)) is answer

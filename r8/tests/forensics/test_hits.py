@@ -27,13 +27,16 @@ def asked(*rows: tuple[object, ...], hits: int = 1_000_000, device: int = 1_000_
     """Requests as (hit, computed, retrieved) of one engine whose settings are as planned."""
     expectation = KV_RUN.expectation
     config = {"instance": "a", "enable_prefix_caching": False, "chunk_tokens": 256}
+    loaded = [int(str(row[2])) for row in rows if row[2] is not None]
     return StubCase(
-        metrics={"engine_hit_bytes": hits, "device_read_bytes": device},
+        metrics={"engine_hit_bytes": hits},
+        balances={"uncovered_hit_bytes": max(0, hits - device)},
         told={"server_config": (1, {**config, "cpu_tier_bytes": expectation.cpu_tier_bytes})},
         answers={
             "FROM engine_requests": [
-                (f"r{at}", expectation.prompt_tokens, 1, *row) for at, row in enumerate(rows)
-            ]
+                (f"r{at}", expectation.prompt_tokens, 1, *row[:2]) for at, row in enumerate(rows)
+            ],
+            "FROM engine_sums": [(len(rows), sum(loaded) if loaded else None, len(loaded))],
         },
     )
 

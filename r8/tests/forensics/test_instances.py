@@ -66,7 +66,7 @@ def shared(
     assert expectation.hit_bytes == 2 * ROUND
     case = StubCase(
         run=run,
-        metrics={"device_read_bytes": device},
+        metrics={"device_read_bytes": device, "engine_hit_bytes": hits + ROUND},
         answers={
             "instance_reads": [("a", asked, hits, process), ("b", 2, ROUND, ROUND)],
             "count(DISTINCT device)": [(2, trees)],

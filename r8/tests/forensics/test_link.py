@@ -83,11 +83,11 @@ def linked(moved: int, *, span_ns: int = S, received: int = 0, known: int = 0) -
         run=replace(KV_RUN, link_bytes_per_s=1_000_000),
         told={name: (at, detail) for at, name in enumerate(marks)},
         texts={("loop0", "transport"): "tcp"} if received else {},
-        growth={"netdev.rx_bytes": received},
         answers={
-            "WITH readings": [(moved, span_ns)],
-            "max(mono_ns) FILTER": [(1, 2)],
-            "probe = 'nic'": [("node", "ens1", "netdev.rx_bytes")] if received else [],
+            "fastest_stretch": [(moved, span_ns)],
+            "FROM growths": [(1, 2)],
+            "wire_counters": [("node", "ens1", "netdev.rx_bytes")] if received else [],
+            "wire_bytes": [(received,)],
         },
     )
 

@@ -36,7 +36,7 @@ def patched(
     case = StubCase(
         answers={
             "kind = 'patch_loaded'": [(digest, mode, LOADED) for digest, mode in loaded],
-            "FROM patch_reads": [(lines, size, segments, misses)],
+            "FROM patch_sums": [(size, segments, misses)] if lines else [],
             "SELECT count(*) FROM engine_log": [(7,)],
         }
     )

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     ("elsewhere", "unknown", "answer"), [(0, 0, H), (1, 0, R), (0, 1, U), (1, 1, R)]
 )
 def test_c1_wants_every_file_on_the_device(elsewhere: int, unknown: int, answer: Answer) -> None:
+    files = 9 + elsewhere + unknown
     host = KV_RUN.kv_host
-    rows = [(host, "loop0", 9), (host, "vda", elsewhere), (host, None, unknown)]
-    case = StubCase(answers={"residency": [row for row in rows if row[2]]})
+    rows = [(host, "loop0", 9), (host, "vda", elsewhere), (None, None, unknown)]
+    case = StubCase(answers={"residency": [(*row, files) for row in rows if row[2]]})
     (found,) = (one for one in kv_on_named_device(case) if one.message == "c1-files-on-device")
     assert found.answer is answer
-    assert found.facts["files"] == 9 + elsewhere + unknown
+    assert found.facts["files"] == files
 
 
 @pytest.mark.parametrize(("read", "answer"), below(10_000))

@@ -12,7 +12,7 @@ from r8.message import Answer, answer_of_all
 from r8.tests.support.findings import said
 from r8.tests.support.judged_run import Tables, drop_events, event, findings, judged_run
 from r8.tests.support.run_factory import SyntheticRun
-from r8.tests.support.stub_case import H, R, StubCase, answers_of, between, job_run
+from r8.tests.support.stub_case import H, R, StubCase, answers_of, between, job_run, work_sums
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +42,9 @@ def test_q1_wants_every_count_to_be_the_planned_one() -> None:
 
 def worked(*names: str, moved: int = 1_000_000, outcome: str = "ok") -> list[Check]:
     """Q1 of a job by w0 and w1 over 1 MB of files; the first one moved all there is."""
-    rows = [(name, outcome, None, 0, 0, 0, 1, moved * (at == 0)) for at, name in enumerate(names)]
-    return list(every_worker_done(StubCase(run=job_run(), answers={"FROM work": rows})))
+    rows = [(name, outcome, None, 0, 1, 1, 0, moved * (at == 0)) for at, name in enumerate(names)]
+    answers = {"work_sums": work_sums(known_bytes=moved), "FROM work": rows}
+    return list(every_worker_done(StubCase(run=job_run(), answers=answers)))
 
 
 @pytest.mark.parametrize(("moved", "answer"), between(999_000, 1_000_000))

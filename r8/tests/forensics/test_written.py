@@ -30,7 +30,17 @@ from r8.tests.support.checkpoint_runs import (
 from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import findings, judged_run
 from r8.tests.support.run_factory import MIB, SyntheticRun
-from r8.tests.support.stub_case import H, R, StubCase, U, answers_of, at_least, between, job_run
+from r8.tests.support.stub_case import (
+    H,
+    R,
+    StubCase,
+    U,
+    answers_of,
+    at_least,
+    between,
+    job_run,
+    work_sums,
+)
 from r8.verdict.judge import judge
 from r8.verdict.session import open_session
 
@@ -39,9 +49,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.evidence.reader import Evidence
-    from r8.forensics.case import Window
     from r8.message import Check
-    from r8.model import Device, Finding
+    from r8.model import Finding
 
 PASSING = {Answer.HELD, Answer.NOT_APPLICABLE}
 
@@ -59,22 +68,26 @@ def saved(
 ) -> list[Check]:
     """W1 of two ranks that saved 1 MB in a window of 10 ns, before a drop 10 ns later."""
 
-    class Saved(StubCase):
-        def grown(self, probe: str, device: Device, counter: str, window: Window) -> int | None:
-            if counter == "flushes":
-                return flushes
-            return sectors + (late if window.end_ns > 20 else 0)
-
     usual = {"outcome": "ok", "begin_ns": 10, "end_ns": 20, "file_bytes": PAYLOAD // 2}
     usual |= {"files": 1, "synced_files": 1, "synced_directories": 1}
     rows = [
         {**usual, "worker": f"w{at}", "committed": at == 0, **changes}
         for at, changes in enumerate(ranks)
     ]
-    case = Saved(
+    case = StubCase(
         run=job_run(job="checkpoint", moves="write"),
         told={"write_cache": (1, {"modes": {"loop0": mode}}), "drop_begin": (30, {})},
-        answers={"FROM work": [(json.dumps(row),) for row in rows]},
+        growth={"flushes": flushes, "write_sectors": sectors},
+        answers={
+            "work_sums": work_sums(
+                files=len(rows),
+                synced_files=sum(int(str(row["synced_files"])) for row in rows),
+                file_bytes=PAYLOAD,
+                wall_ns=10,
+            ),
+            "late_writes": [(512 * late,)],
+            "FROM work": [(json.dumps(row),) for row in rows],
+        },
     )
     return list(durable_inside_the_window(case))
 
@@ -120,7 +133,11 @@ def read_back(device: int, digests: tuple[str, str] = ("a", "b")) -> list[Check]
     case = StubCase(
         run=job_run(job="checkpoint", moves="write"),
         reads={"loop0": device},
-        answers={"'prepare'": rows("a", "b"), "'readback'": rows(*digests)},
+        answers={
+            "work_sums": work_sums(file_bytes=1_000_000),
+            "'prepare'": rows("a", "b"),
+            "'readback'": rows(*digests),
+        },
     )
     return list(reads_back(case))
 

@@ -11,6 +11,7 @@ import pytest
 from r8.evidence.database import connect
 from r8.evidence.finalise import finalise
 from r8.evidence.reader import read_run, read_runs
+from r8.forensics.certificate import connect_settled
 from r8.metrics.measure import measure, pick
 from r8.tests.support.metric_case import S, metric
 from r8.tests.support.run_factory import MIB, Row, SyntheticRun, build_partial, build_run
@@ -395,7 +396,7 @@ def test_patch_reads_of_the_async_path_belong_to_the_lookup_that_follows(tmp_pat
 
 def test_the_balance_puts_a_runs_bytes_side_by_side(tmp_path: Path) -> None:
     evidence = read_run(build_run(tmp_path, SyntheticRun(system_read_bytes=MIB)))
-    with connect([evidence]) as connection:
+    with connect_settled([evidence]) as connection:
         cursor = connection.execute(
             "SELECT * EXCLUDE (campaign_id, arm, level, block) FROM balance"
         )
@@ -411,4 +412,7 @@ def test_the_balance_puts_a_runs_bytes_side_by_side(tmp_path: Path) -> None:
         "patch_read_bytes": HIT_BYTES,
         "other_kv_device_read_bytes": 0,
         "non_kv_read_bytes": MIB,
+        "process_excess_bytes": MIB,
+        "uncovered_hit_bytes": 0,
+        "elsewhere_read_bytes": 0,
     }

@@ -179,3 +179,37 @@ def test_a_sample_that_did_not_go_through_loses_no_bytes(tmp_path: Path) -> None
     rows[1] |= {"value": None, "reason": "denied"}
     found = metric(tmp_path / "b", STEADY, "device_read_bandwidth", "mean", probes=only(*rows))
     assert found.value == whole.value
+
+
+@pytest.mark.parametrize(
+    ("device", "kind", "explains"),
+    [
+        ("sdb", "disk", True),
+        ("nvme9n1", "nvme-head", True),
+        ("sdb1", "partition", False),
+        ("nvme9c9n1", "nvme-path", False),
+        ("dm-0", "dm", False),
+        (PATHS[0], "disk", False),  # a member of the KV device
+        ("loop1", "disk", False),  # the other tier's
+    ],
+)
+def test_only_whole_devices_outside_the_tier_explain_a_surplus(
+    opened: Any, device: str, kind: str, *, explains: bool
+) -> None:
+    def reader(tables: Tables) -> None:
+        """What `vda` does, this device does as well; nobody else reads."""
+        rows = [row for row in tables["probes"] if row["device"] == "vda"]
+        tables["probes"] = [
+            row
+            for row in tables["probes"]
+            if row["device"] != device or row["probe"] not in {"disk", "topology"}
+        ]
+        for row in rows:
+            text = kind if row["counter"] == "kind" else row.get("text")
+            value: Any = row.get("value")
+            if row["counter"] == "read_sectors" and row["mono_ns"] > MEASURE_BEGIN + 1_000_000_000:
+                value += 8 * 1024
+            tables["probes"].append(row | {"device": device, "text": text, "value": value})
+
+    rows = opened(reader).execute("SELECT elsewhere_read_bytes FROM balance").fetchall()
+    assert rows == [(4 * MIB if explains else 0,)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from r8.forensics import transfer
 from r8.forensics.case import Case, Event, Window
 from r8.message import Answer
 from r8.model import Device, Run, TransferRun
@@ -41,6 +42,7 @@ class StubCase(Case):
     told: Mapping[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)  # last event
     answers: Mapping[str, list[tuple[Any, ...]]] = field(default_factory=dict)
     growth: Mapping[str, int | None] = field(default_factory=dict)  # counter: by how much
+    balances: Mapping[str, int | None] = field(default_factory=dict)  # columns of `balance`
 
     def rows(self, sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
         asked = f"{sql} {parameters}"
@@ -52,6 +54,9 @@ class StubCase(Case):
 
     def metric(self, name: str, statistic: str = "") -> int | None:
         return self.metrics[f"{name} {statistic}".rstrip()]
+
+    def balance(self, column: str) -> int | None:
+        return self.balances.get(column)
 
     def read_bytes(self, device: Device, phase: str, occurrence: int = 1) -> int | None:
         return self.reads.get(device.name)
@@ -70,6 +75,11 @@ class StubCase(Case):
 def answers_of(checks: Iterable[Check], message: str) -> list[Answer]:
     """The answers of every check of that message."""
     return [check.answer for check in checks if check.message == message]
+
+
+def work_sums(**known: int | None) -> list[tuple[Any, ...]]:
+    """The row of the view `work_sums`, as `transfer.together` asks for it."""
+    return [tuple(known.get(name) for name in transfer.SUMS)]
 
 
 H, R, U = Answer.HELD, Answer.REFUTED, Answer.UNKNOWN
