@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from r8.audit import figures, relations
 from r8.claims.measured import samples_needed
-from r8.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,11 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRule:
-    """A rule: its id, what applies it to a whole ledger, and the numbers of its explanation."""
+    """A rule: its id, what applies it to a whole ledger, and its constants."""
 
     rule_id: str
     apply: Callable[[Ledger], Iterator[AuditFinding]]
-    facts: Facts = field(default_factory=dict)
+    thresholds: Facts = field(default_factory=dict)  # as `.threshold` of its entry names them
+
+    @property
+    def entry(self) -> str:
+        """Its entry in the catalogues."""
+        return f"rule-{self.rule_id.lower()}"
 
 
 RULES = (
@@ -38,13 +42,13 @@ RULES = (
     AuditRule(
         rule_id="A5",
         apply=relations.bases,
-        facts={"tolerance_share": float(relations.SIZE_TOLERANCE)},
+        thresholds={"tolerance_share": float(relations.SIZE_TOLERANCE)},
     ),
     AuditRule(rule_id="A6", apply=relations.ceilings),
     AuditRule(
         rule_id="A7",
         apply=figures.percentiles,
-        facts={"p90": samples_needed(90), "p99": samples_needed(99)},
+        thresholds={"p90": samples_needed(90), "p99": samples_needed(99)},
     ),
     AuditRule(rule_id="A8", apply=relations.dimensions),
     AuditRule(rule_id="A9", apply=relations.repeats),
@@ -64,19 +68,3 @@ def audit(ledger: Ledger, report: str | None = None) -> list[AuditFinding]:
         ledger.of(report)
     found = [one for rule in RULES for one in rule.apply(ledger)]
     return [one for one in found if report is None or report in one.reports]
-
-
-def is_audit_rule(rule_id: str) -> bool:
-    """Whether the id is one of the audit's, in either case."""
-    return any(rule.rule_id == rule_id.upper() for rule in RULES)
-
-
-def audit_rule(rule_id: str) -> AuditRule:
-    """The rule of an id, in either case; raises UsageError naming the known ones."""
-    for rule in RULES:
-        if rule.rule_id == rule_id.upper():
-            return rule
-    known = ", ".join(rule.rule_id for rule in RULES)
-    raise UsageError(
-        f"no audit rule {rule_id!r}", where="r8 explain", next_step=f"choose one of {known}"
-    )

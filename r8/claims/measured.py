@@ -1,8 +1,8 @@
 """Which scenario and metric of R8 can measure a published figure, or why none can.
 
-A reading maps to a row of the view `metrics`; a comparison maps through its own formula: `a / b` is
-the ratio of the two arms, `a / b - 1` the same ratio less 1. A reduction is turned over, so that
-every comparison claims at least something. A percentile that its samples cannot support is the
+A measured value maps to a row of the view `metrics`; a comparison maps through its own formula:
+`a / b` is the ratio of the two arms, `a / b - 1` the same ratio less 1. A reduction is turned over, so
+that every comparison claims at least something. A percentile that its samples cannot support is the
 maximum, and is measured as the maximum.
 """
 
@@ -82,7 +82,7 @@ def measure_of(ledger: Ledger, reports: Reports, figure: Figure) -> Measure | Me
         return Message(id="unmeasured-basis", facts={"basis": str(figure.basis)})
     if figure.formula is not None:
         return _comparison(ledger, reports, figure, figure.formula)
-    return _reading(reports, figure)
+    return _value(reports, figure)
 
 
 def samples_needed(rank: int) -> int:
@@ -90,7 +90,7 @@ def samples_needed(rank: int) -> int:
     return math.ceil(1 / (1 - Fraction(rank, 100)))
 
 
-def _reading(reports: Reports, figure: Figure) -> Measure | Message:
+def _value(reports: Reports, figure: Figure) -> Measure | Message:
     scenario = reports.scenarios.get(figure.scenario)
     if scenario is None or not scenario.arms:
         return Message(id="unmeasured-scenario", facts={"scenario": figure.scenario})
@@ -135,18 +135,18 @@ def _view(figure: Figure) -> tuple[str, str, str] | None:
 def _comparison(
     ledger: Ledger, reports: Reports, figure: Figure, formula: Node
 ) -> Measure | Message:
-    """`a / b` or `a / b - 1` of two measurable readings of one cell."""
+    """`a / b` or `a / b - 1` of two measurable values of one cell."""
     change = formula.kind == "-" and str(formula.parts[1]) == "1"
     ratio = formula.parts[0] if change else formula
     parts = ratio.parts
     if ratio.kind != "/" or any(one.kind != "figure" for one in parts):
         return _through(ledger.inputs(formula))
-    above, below = (_reading(reports, ledger.figures[one.text]) for one in parts)
+    above, below = (_value(reports, ledger.figures[one.text]) for one in parts)
     for one in (above, below):
         if isinstance(one, Message):
             return one
     if not (isinstance(above, Measure) and isinstance(below, Measure)):
-        raise TypeError("a reading is a measure or says why not")
+        raise TypeError("a value is a measure or says why not")
     if (above.metric, above.statistic, above.level) != (below.metric, below.statistic, below.level):
         return _through([one.text for one in parts])
     claimed = float(Fraction(figure.value or 0) * UNITS[figure.unit].scale) + int(change)

@@ -11,7 +11,7 @@ from r8.audit.finding import AuditFinding
 from r8.audit.rules import audit
 from r8.claims.ledger import load_ledger
 from r8.claims.reports import load_reports
-from r8.cli.run_arguments import evidences
+from r8.cli.run_arguments import add_language, evidences
 from r8.console import print_json
 from r8.errors import (
     EXIT_DEVIATES,
@@ -26,7 +26,7 @@ from r8.model import Outcome
 from r8.report.audit import as_markdown, as_text, checklist_markdown
 from r8.report.diff import as_json as diff_json
 from r8.report.diff import table
-from r8.report.words import LANGUAGES, render
+from r8.report.words import render
 from r8.units import BYTES_PER_GBIT
 from r8.verdict.diff import against_report, against_runs
 from r8.verdict.gates import GATES, gate
@@ -59,13 +59,13 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true")
     form.add_argument("--md", action="store_true")
-    _add_language(verb)
+    add_language(verb)
     verb.set_defaults(func=_audit)
 
     verb = subparsers.add_parser("checklist", help="five checks of a report, from the ledger")
     verb.add_argument("report", metavar="REPORT", help="for example R2")
     verb.add_argument("--json", action="store_true")
-    _add_language(verb)
+    add_language(verb)
     verb.set_defaults(func=_checklist)
 
     verb = subparsers.add_parser("diff", help="runs against a report, or against other runs")
@@ -74,7 +74,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.add_argument("--against", required=True, action="append", metavar="R2|RUN", help=words)
     verb.add_argument("--all", action="store_true", help="show figures R8 cannot measure as well")
     verb.add_argument("--json", action="store_true")
-    _add_language(verb)
+    add_language(verb)
     verb.set_defaults(func=_diff)
 
     verb = subparsers.add_parser("gate", help="a gate of the joint test, from runs")
@@ -85,12 +85,8 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.add_argument("--newest", action="store_true", help=words_newest)
     verb.add_argument("--line-gbit", type=float, metavar="GBIT", help=words)
     verb.add_argument("--json", action="store_true")
-    _add_language(verb)
+    add_language(verb)
     verb.set_defaults(func=_gate)
-
-
-def _add_language(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--lang", choices=LANGUAGES, default="en", help="language (default: en)")
 
 
 def _audit(args: argparse.Namespace) -> int:

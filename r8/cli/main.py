@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NoReturn
 import duckdb
 
 from r8 import __version__
-from r8.audit.rules import audit_rule, is_audit_rule
 from r8.claims.reader import load_claims
 from r8.cli import audit as audit_verbs
 from r8.cli import recover as recover_verbs
@@ -25,6 +24,7 @@ from r8.cli import sql as sql_verbs
 from r8.cli.help_map import door_map
 from r8.cli.run_arguments import (
     RUNS_ROOT,
+    add_language,
     add_reference,
     add_runs,
     evidences,
@@ -44,7 +44,6 @@ from r8.evidence.reader import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.gate import refusals
 from r8.metrics.measure import measure
-from r8.report.audit import explain_rule
 from r8.report.explain import explain, explained
 from r8.report.terminal import finding_table, measurement_table, summary
 from r8.verdict.judge import exit_code, headline, judge
@@ -154,6 +153,7 @@ def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser])
     verb = verbs.add_parser("explain", help="what a rule is for, reads, and allows")
     verb.add_argument("rule", metavar="RULE", help="for example C4, or A1 of the audit")
     verb.add_argument("--json", action="store_true")
+    add_language(verb)
     verb.set_defaults(func=_explain)
 
     verb = verbs.add_parser("metrics", help="every metric, as the shared SQL gives it")
@@ -219,17 +219,11 @@ def _certificate(args: argparse.Namespace) -> int:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    of_audit = is_audit_rule(args.rule)
     if args.json:
-        print_json(_audit_rule(args.rule) if of_audit else explained(args.rule))
+        print_json(explained(args.rule))
     else:
-        print((explain_rule if of_audit else explain)(args.rule), end="")
+        print(explain(args.rule, args.lang), end="")
     return 0
-
-
-def _audit_rule(rule_id: str) -> dict[str, object]:
-    rule = audit_rule(rule_id)
-    return {"rule_id": rule.rule_id, "facts": dict(rule.facts), "text": explain_rule(rule_id)}
 
 
 def _metrics(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from r8.errors import UsageError
 from r8.evidence.journal import RUN_FILE
 from r8.evidence.manifest import MANIFEST
 from r8.evidence.reader import UNFINISHED_SUFFIXES, find_runs, read_runs
+from r8.report.words import LANGUAGES
 from r8.seal.archive import SUFFIXES, unpack
 from r8.seal.bundle import BUNDLE, REFERENCE, RUNS, run_paths
 
@@ -29,6 +30,11 @@ def add_runs(verb: argparse.ArgumentParser) -> None:
     """The positional argument RUN..."""
     words = "run directories, folders with runs below, or sealed bundles"
     verb.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=words)
+
+
+def add_language(verb: argparse.ArgumentParser) -> None:
+    """The option --lang."""
+    verb.add_argument("--lang", choices=LANGUAGES, default="en", help="language (default: en)")
 
 
 def add_reference(verb: argparse.ArgumentParser) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from r8.audit.checklist import Status
 from r8.audit.finding import AuditFinding, span
-from r8.audit.rules import RULES, audit_rule
+from r8.audit.rules import RULES
 from r8.claims.printed import plain
 from r8.message import Answer, Message
-from r8.report.words import render, render_part
+from r8.report.explain import title
+from r8.report.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +34,6 @@ _STATUS = {
 # Numbers of findings that are neither a span nor a size with a unit.
 _FORMATS: dict[str, Callable[[float], str]] = {
     "share": lambda one: f"{one:.2%}",
-    "tolerance_share": lambda one: f"{100 * one:g} %",
     "times": lambda one: plain(one, 3),
     "bytes": lambda one: f"{one:.0f}",
     "decimal_gb": lambda one: plain(one, 5),
@@ -44,21 +44,21 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 
 def sentence(one: AuditFinding, language: str) -> str:
     """A finding in one sentence: what it is about, and its arithmetic."""
-    text = render(Message(id=one.check.message, facts=_told(one.check.facts)), language)
+    text = say(language, one.check.message, **_told(one.check.facts))
     about = "" if one.relation is None else one.relation.about.get(language, "")
     return f"{about}: {text}" if about else text
 
 
 def as_markdown(found: Sequence[AuditFinding], language: str, *, everything: bool = False) -> str:
     """A report by rule: what is off, what cannot be determined, and how much follows."""
-    title, head = (render(Message(id=one), language) for one in ("audit-title", "audit-head"))
-    lines = [f"# {title}", "", head, "", _counted(found, language), ""]
+    lines = [f"# {say(language, 'audit-title')}", "", say(language, "audit-head"), ""]
+    lines += [_counted(found, language), ""]
     order = list(_WORDS)
     for rule in RULES:
         mine = [one for one in found if one.rule_id == rule.rule_id]
         if not mine:
             continue
-        lines += [f"## {rule.rule_id} {render(Message(id=rule.rule_id), language)}", ""]
+        lines += [f"## {rule.rule_id} {title(rule, language)}", ""]
         lines += [_counted(mine, language), ""]
         shown = [one for one in mine if everything or _is_shown(one)]
         for one in sorted(shown, key=lambda one: order.index(one.answer)):
@@ -83,23 +83,11 @@ def checklist_markdown(
     items: Iterable[ChecklistItem], reports: Reports, report_id: str, language: str
 ) -> str:
     """The five answers as a list; what the pages say stands in the words of `reports`."""
-    title = render(Message(id="checklist-title", facts={"report": report_id}), language)
-    lines = [f"# {title}", ""]
+    lines = [f"# {say(language, 'checklist-title', report=report_id)}", ""]
     for item in items:
-        name = render(Message(id=item.check.message), language)
-        lines.append(f"- **{name}**: {render(Message(id=_STATUS[item.status]), language)}")
+        name, status = (say(language, one) for one in (item.check.message, _STATUS[item.status]))
+        lines.append(f"- **{name}**: {status}")
         lines += [f"  - {_line(one, reports, language)}" for one in item.lines]
-    return "\n".join(lines) + "\n"
-
-
-def explain_rule(rule_id: str, language: str = "en") -> str:
-    """Title, reason, inputs and threshold of an audit rule; raises UsageError for an unknown id."""
-    rule = audit_rule(rule_id)
-    lines = [f"{rule.rule_id}  {render(Message(id=rule.rule_id), language)}", ""]
-    for part in ("why", "reads", "threshold"):
-        head = render_part("audit-explained", part, {}, language)
-        lines.append(f"{head}: {render_part(rule.rule_id, part, _told(rule.facts), language)}")
-    lines.append(render(Message(id="audit-explained"), language))
     return "\n".join(lines) + "\n"
 
 
@@ -111,13 +99,12 @@ def _is_shown(one: AuditFinding) -> bool:
 def _counted(found: Iterable[AuditFinding], language: str) -> str:
     """How many findings came to what."""
     answers = [one.answer for one in found]
-    facts: dict[str, Fact] = {
-        "total": len(answers),
+    counts = {
         "follows": answers.count(Answer.HELD),
         "off": answers.count(Answer.REFUTED),
         "undetermined": answers.count(Answer.UNKNOWN),
     }
-    return render(Message(id="audit-count", facts=facts), language)
+    return say(language, "audit-count", total=len(answers), **counts)
 
 
 def _item(one: AuditFinding, language: str) -> list[str]:
@@ -130,17 +117,17 @@ def _item(one: AuditFinding, language: str) -> list[str]:
 
 
 def _where(one: AuditFinding, language: str) -> str:
-    return render(Message(id="audit-where", facts={"pages": "; ".join(one.pages)}), language)
+    return say(language, "audit-where", pages="; ".join(one.pages))
 
 
 def _lead(lead: Lead, language: str) -> str:
-    facts: dict[str, Fact] = {
-        "expression": lead.expression,
-        "arithmetic": lead.arithmetic,
-        "reports": ", ".join(lead.reports),
-    }
-    entry = "lead-same-report" if lead.same_report else "lead-other-report"
-    return render(Message(id=entry, facts=facts), language)
+    return say(
+        language,
+        "lead-same-report" if lead.same_report else "lead-other-report",
+        expression=lead.expression,
+        arithmetic=lead.arithmetic,
+        reports=", ".join(lead.reports),
+    )
 
 
 def _line(one: Message | AuditFinding, reports: Reports, language: str) -> str:
@@ -151,7 +138,7 @@ def _line(one: Message | AuditFinding, reports: Reports, language: str) -> str:
         owner, _, name = str(facts["quote"]).rpartition(".")
         told = reports.scenarios[owner] if owner in reports.scenarios else reports.report(owner)
         facts["quote"] = getattr(told, name)[language]
-    return render(Message(id=one.id, facts=facts), language)
+    return say(language, one.id, **facts)
 
 
 def _told(facts: Facts) -> dict[str, Fact]:

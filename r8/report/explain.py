@@ -1,17 +1,16 @@
-"""What a rule is for, in words: the text behind `r8 explain`."""
+"""The text behind `r8 explain`: what a rule of the certificate or of the audit is for."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from r8.audit.rules import RULES as AUDIT_RULES
+from r8.audit.rules import AuditRule
 from r8.errors import UsageError
+from r8.forensics.rule import Rule
 from r8.forensics.rules import RULES
-from r8.message import Message
-from r8.report.words import render, render_part
-
-if TYPE_CHECKING:
-    from r8.forensics.rule import Rule
+from r8.report.words import render_part, say
 
 WIDTH = 88
 INDENT = 11
@@ -19,7 +18,7 @@ INDENT = 11
 PARTS = {"why": "explain-why", "reads": "explain-reads", "threshold": "explain-threshold"}
 
 
-def explain(rule_id: str) -> str:
+def explain(rule_id: str, language: str = "en") -> str:
     """Title, reason, inputs and thresholds of one rule; case does not matter.
 
     Raises:
@@ -28,13 +27,17 @@ def explain(rule_id: str) -> str:
     """
     rule = _rule(rule_id)
     parts = [
-        _paragraph(name, render_part(rule.entry, part, rule.thresholds))
+        (name, render_part(rule.entry, part, rule.thresholds, language))
         for part, name in PARTS.items()
     ]
-    scope = "explain-of-block" if rule.of_block else "explain-of-run"
-    parts.append(_paragraph("explain-scope", render(Message(id=scope))))
-    parts.append(_paragraph("explain-answers-are", render(Message(id="explain-answers"))))
-    return "\n".join([f"{rule.rule_id}  {title(rule)}", "", *parts]) + "\n"
+    answers = "audit-answers"
+    if isinstance(rule, Rule):
+        scope = "explain-of-block" if rule.of_block else "explain-of-run"
+        parts.append(("explain-scope", say(language, scope)))
+        answers = "explain-answers"
+    parts.append(("explain-answers-are", say(language, answers)))
+    lines = [_paragraph(say(language, name), text) for name, text in parts]
+    return "\n".join([f"{rule.rule_id}  {title(rule, language)}", "", *lines]) + "\n"
 
 
 def explained(rule_id: str) -> dict[str, Any]:
@@ -45,23 +48,24 @@ def explained(rule_id: str) -> dict[str, Any]:
 
     """
     rule = _rule(rule_id)
-    return {
+    facts = {
         "rule_id": rule.rule_id,
         "message": rule.entry,
         "thresholds": dict(rule.thresholds),
-        "of_block": rule.of_block,
     }
+    return facts | ({"of_block": rule.of_block} if isinstance(rule, Rule) else {})
 
 
-def title(rule: Rule, language: str = "en") -> str:
+def title(rule: Rule | AuditRule, language: str = "en") -> str:
     """What a rule says when it holds."""
-    return render(Message(id=rule.entry), language)
+    return say(language, rule.entry)
 
 
-def _rule(rule_id: str) -> Rule:
-    found = next((rule for rule in RULES if rule.rule_id == rule_id.upper()), None)
+def _rule(rule_id: str) -> Rule | AuditRule:
+    rules: tuple[Rule | AuditRule, ...] = (*RULES, *AUDIT_RULES)
+    found = next((rule for rule in rules if rule.rule_id == rule_id.upper()), None)
     if found is None:
-        known = ", ".join(rule.rule_id for rule in RULES)
+        known = ", ".join(rule.rule_id for rule in rules)
         raise UsageError(
             f"no rule {rule_id!r}", where="r8 explain", next_step=f"choose one of {known}"
         )
@@ -72,7 +76,7 @@ def _paragraph(name: str, text: str) -> str:
     return textwrap.fill(
         text,
         width=WIDTH,
-        initial_indent=f"{render(Message(id=name)):<{INDENT}}",
+        initial_indent=f"{name:<{INDENT}}",
         subsequent_indent=" " * INDENT,
         break_long_words=False,
         break_on_hyphens=False,

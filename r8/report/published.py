@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.audit.finding import digits
 from r8.claims.measured import Measure, measure_of
-from r8.message import Message
-from r8.report.words import render
+from r8.report.words import render, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +31,8 @@ def page(ledger: Ledger, reports: Reports, report_id: str, language: str) -> str
         lines += ["", f"## {scenario}", ""]
         known = reports.scenarios.get(scenario)
         if known is not None:
-            text = known.baseline[language] or _say("page-unpublished", language)
-            lines += [_say("page-baseline", language, baseline=text), ""]
+            text = known.baseline[language] or say(language, "page-unpublished")
+            lines += [say(language, "page-baseline", baseline=text), ""]
         mine = [one for one in figures if one.scenario == scenario]
         lines += _table(ledger, reports, mine, language)
     return "\n".join(lines) + "\n"
@@ -41,16 +40,12 @@ def page(ledger: Ledger, reports: Reports, report_id: str, language: str) -> str
 
 def other_page(ledger: Ledger, reports: Reports, language: str) -> str:
     """Figures that cite no report: gates, device rows, prices."""
-    lines = [f"# {_say('page-other', language)}"]
+    lines = [f"# {say(language, 'page-other')}"]
     figures = [one for one in ledger.figures.values() if not one.reports]
     for scenario in dict.fromkeys(one.scenario for one in figures):
         mine = [one for one in figures if one.scenario == scenario]
         lines += ["", f"## {scenario}", "", *_table(ledger, reports, mine, language)]
     return "\n".join(lines) + "\n"
-
-
-def _say(entry: str, language: str, **facts: str) -> str:
-    return render(Message(id=entry, facts=facts), language)
 
 
 def _facts(report: Report, language: str) -> list[str]:
@@ -61,23 +56,23 @@ def _facts(report: Report, language: str) -> list[str]:
         "page-third-party": report.third_party[language],
         "page-reproduction": report.reproduction[language],
     }
-    unpublished = _say("page-unpublished", language)
-    return [f"- {_say(entry, language)}: {text or unpublished}" for entry, text in facts.items()]
+    unpublished = say(language, "page-unpublished")
+    return [f"- {say(language, entry)}: {text or unpublished}" for entry, text in facts.items()]
 
 
 def _sources(report: Report, figures: Iterable[Figure], language: str) -> list[str]:
     lines = [
-        f"- {_say('page-source', language)}: <{one.url}> ({one.language}), `{one.file}`, "
+        f"- {say(language, 'page-source')}: <{one.url}> ({one.language}), `{one.file}`, "
         f"SHA-256 `{one.sha256}`"
         for one in report.pages
     ]
     if any(RELEASE in one.where for one in figures):
-        lines.append(f"- {_say('page-release', language)}")
+        lines.append(f"- {say(language, 'page-release')}")
     return lines
 
 
 def _table(ledger: Ledger, reports: Reports, figures: Iterable[Figure], language: str) -> list[str]:
-    heads = [_say(one, language) for one in _HEADS]
+    heads = [say(language, one) for one in _HEADS]
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for one in figures:
         measure = measure_of(ledger, reports, one)

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import pytest
 
+from r8.audit.rules import RULES as AUDIT_RULES
 from r8.errors import UsageError
 from r8.forensics.rules import RULES
 from r8.report.explain import PARTS, explain, explained, title
 from r8.report.words import LANGUAGES, render_part
 
+EVERY = (*RULES, *AUDIT_RULES)
+
 
 def test_explain_gives_reason_inputs_and_threshold_of_every_rule() -> None:
-    for rule in RULES:
+    for rule in EVERY:
         text = explain(rule.rule_id.lower())
         assert text.startswith(f"{rule.rule_id}  {title(rule)}")
-        for part in ("Why", "Reads", "Threshold", "Scope", "Answers"):
+        scope = ("Scope",) if rule in RULES else ()
+        for part in ("Why", "Reads", "Threshold", *scope, "Answers"):
             assert f"\n{part} " in text
         assert all(len(line) <= 100 for line in text.splitlines())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_rule_has_a_title_and_words_in_each_language(language: str) -> None:
-    for rule in RULES:
+    for rule in EVERY:
         words = [title(rule, language)]
         words += [render_part(rule.entry, part, rule.thresholds, language) for part in PARTS]
         assert all(words), rule.rule_id
-        assert len({title(one, language) for one in RULES}) == len(RULES)
+        assert len({title(one, language) for one in EVERY}) == len(EVERY)
 
 
 def test_a_threshold_is_named_with_its_number() -> None:
@@ -36,6 +40,19 @@ def test_a_threshold_is_named_with_its_number() -> None:
         "excess_bytes": 32 << 20,
         "wire_share": 0.01,
     }
+
+
+def test_the_audit_s_constants_are_named_with_their_numbers() -> None:
+    assert "0.5% either way" in explain("A5")
+    assert explained("a5") == {
+        "rule_id": "A5",
+        "message": "rule-a5",
+        "thresholds": {"tolerance_share": 0.005},
+    }
+    assert "p90 needs 10, p99 needs 100" in explain("A7")
+    assert "p99 需 100" in explain("A7", "zh")
+    assert "OFF" in explain("A1")
+    assert "refuted" in explain("C1")
 
 
 def test_a_rule_of_the_block_says_so() -> None:

@@ -12,6 +12,7 @@ from fluent.syntax import ast as ftl
 from fluent.syntax import parse
 from fluent.syntax.visitor import Visitor
 
+from r8.audit.rules import RULES as AUDIT_RULES
 from r8.forensics.rules import RULES
 from r8.message import Check, Fact, Message, missing, not_applicable
 from r8.model import Basis, Outcome
@@ -175,7 +176,7 @@ def test_no_entry_is_left_that_nothing_uses() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    rules = {rule.entry for rule in RULES}
+    rules = {rule.entry for rule in (*RULES, *AUDIT_RULES)}
     reasons = {entry for _, entry, _ in REASONS}
     # One entry a word of these two lists, by its own name.
     words = {f"outcome-{one}" for one in Outcome} | {f"basis-{one}" for one in Basis}
