@@ -146,7 +146,7 @@ def _alike(ledger: Ledger) -> Iterator[frozenset[str]]:
 
 
 def _distinct(ledger: Ledger, one: Figure, other: Figure) -> bool:
-    """Two ends of one printed range, or a part and its whole, are no one quantity."""
+    """Whether they are two ends of one printed range, or a part and its whole."""
     if (one.as_printed, one.where) == (other.as_printed, other.where):
         return True
     return any(

@@ -1,9 +1,9 @@
 """Which scenario and metric of R8 can measure a published figure, or why none can.
 
 A measured value maps to a row of the view `metrics`; a comparison maps through its own formula:
-`a / b` is the ratio of the two arms, `a / b - 1` the same ratio less 1. A reduction is turned over, so
-that every comparison claims at least something. A percentile that its samples cannot support is the
-maximum, and is measured as the maximum.
+`a / b` is the ratio of the two arms, `a / b - 1` the same ratio less 1. A reduction is turned
+over, so that every comparison claims at least something. A percentile that its samples cannot
+support is the maximum, and is measured as the maximum.
 """
 
 from __future__ import annotations

@@ -82,7 +82,6 @@ def printed_enclosure(
     A whole number that was counted or specified (24 drives, 100 Gb/s) is exact, unless the text
     says about. None when the text prints no such number, nor a range `a-b` around it.
     """
-    sign = -1 if value < 0 else 1
     numbers = printed_numbers(text)
     for one in numbers:
         if one.value == abs(value):
@@ -90,7 +89,7 @@ def printed_enclosure(
                 return Enclosure.exact(value), one.step
             return Enclosure.around(value, one.step / 2), one.step
     for low, high in pairwise(numbers):
-        if sign > 0 and low.value < value < high.value:
+        if low.value < value < high.value:
             ends = (low.value - low.step / 2, high.value + high.step / 2)
             return Enclosure(*ends), max(low.step, high.step)
     return None

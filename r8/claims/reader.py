@@ -129,9 +129,11 @@ def _tables(path: Path, document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         raise bad_document(path, "no [[claim]] table")
     whole = [{**common, **table} for table in tables]
     levels = document.get("levels", [])
+    if not (isinstance(levels, list) and all(isinstance(one, str) for one in levels)):
+        raise bad_document(path, "`levels` is not a list of texts")
     for level in levels:
         for table in (one for one in whole if "level" not in one):
-            claim_id = str(table.get("claim_id")).replace("{level}", level)
+            claim_id = str(table.get("claim_id", "")).replace("{level}", level)
             yield table | {"level": level, "claim_id": claim_id}
     yield from (one for one in whole if "level" in one or not levels)
 
@@ -151,6 +153,8 @@ def _check_types(table: dict[str, Any]) -> None:
 def _filled(table: dict[str, Any], ledger: Ledger, reports: Reports) -> Iterator[dict[str, Any]]:
     """The table with what it need not say; of a published one, a table for each of its figures."""
     if table.get("source") in OWN_SOURCES:
+        if table.keys() & {"figures", "figure_ids", "derivation", "interpretation"}:
+            raise ValueError("a claim of R8's own cites no figure")
         yield {**_OWN, "unit": "x" if len(table.get("arms", ())) > 1 else "", **table}
     elif "derivation" in table:
         for key in ("low", "figure_ids"):

@@ -226,6 +226,7 @@ def test_a_checkpoint_s_time_and_bandwidth_give_no_whole_number_of_snapshots() -
     numbers = (93.5 * 6.395 / 65.65, 94.5 * 6.405 / 65.55)
     assert ends(after, "number") == pytest.approx(numbers)
     both = one("A8", "r1.ckpt.save.baseline", 1)
+    assert fact(both, "share") == pytest.approx(178 * 3.26 / (94 * 6.4) - 1, rel=1e-3)
     assert gap(both) == (pytest.approx(93.5 * 6.395 - 178.5 * 3.265), "GB")
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from r8.audit.finding import digits
 from r8.audit.leads import MAX_DIFFERENCES, MAX_WIDTH
-from r8.audit.relations import SIZE_TOLERANCE, excess
-from r8.audit.rules import audit
+from r8.audit.relations import SIZE_TOLERANCE, deviation, excess
+from r8.audit.rules import RULES, audit
 from r8.claims.arithmetic import Enclosure
 from r8.claims.measured import samples_needed
 from r8.message import Answer
@@ -21,11 +22,21 @@ if TYPE_CHECKING:
 
     from r8.audit.finding import AuditFinding
 
+# Every sentence that says the printed numbers agree.
+FOLLOWS = {
+    *("a1-follows", "a2-follows", "a3-follows", "a4-follows", "a5-base-follows", "a5-decimal"),
+    *("a6-follows", "a7-follows", "a8-whole", "a8-equal", "a8-enough", "a9-within"),
+    *("a10-saved", "a10-faster", "a10-either", "a11-follows"),
+}
 HELD, REFUTED, UNKNOWN = Answer.HELD, Answer.REFUTED, Answer.UNKNOWN
 
 
 def found(made: Synthetic, tmp_path: Path, rule_id: str) -> list[AuditFinding]:
-    return [one for one in audit(made.write(tmp_path)) if one.rule_id == rule_id]
+    """The findings of a rule, each with a sentence that says what its check came to."""
+    every = audit(made.write(tmp_path))
+    for one in every:
+        assert (one.answer is HELD) == (one.check.message in FOLLOWS), one
+    return [one for one in every if one.rule_id == rule_id]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +85,15 @@ def test_a5_a_size_may_differ_from_its_geometry_by_half_a_per_cent(
     assert one.answer is answer
     assert one.check.limit == 0.005
     assert one.check.measured == pytest.approx(abs(share))
+
+
+def test_a5_a_size_that_fits_both_gb_is_taken_for_the_decimal_one(tmp_path: Path) -> None:
+    made = Synthetic()
+    made.add("size", 1, "GB", 0)
+    made.add("true", 1.05, "GB", 2)
+    made.relate("size", figures=["size"], bytes="true")
+    (one,) = found(made, tmp_path, "A5")
+    assert one.check.message == "a5-decimal"
 
 
 def test_a5_what_meets_needs_no_widening() -> None:
@@ -160,6 +180,7 @@ def test_a7_percentiles_above_the_median_are_counted(
         (2.9, "a + 0.04", REFUTED),  # 2.89 to 2.99
         (3.1, "a - 0.05", HELD),  # 3.00 to 3.10
         (3.1, "a - 0.04", REFUTED),
+        (1.0, "a", HELD),
         (0.0, "a", REFUTED),  # nothing is no number of things
     ],
 )
@@ -179,6 +200,7 @@ def test_a8_a_number_of_whole_things_holds_a_whole_number(
         ("2.00", "2.01", HELD, HELD),  # both may be 2.005
         ("2.00", "2.02", REFUTED, REFUTED),
         ("2.02", "2.00", REFUTED, HELD),  # more than enough
+        ("9.00", "2.00", REFUTED, HELD),
     ],
 )
 def test_a8_two_sides_share_a_value_or_the_left_covers_the_right(
@@ -214,6 +236,66 @@ def test_a9_a_deviation_is_held_to_the_stated_bound_under_each_denominator(
     made.relate("pair", first="later.*", second="earlier.$1", stated="stated")
     (one,) = found(made, tmp_path, "A9")
     assert one.answer is answer
+
+
+@pytest.mark.parametrize(
+    ("measured", "denominator", "least", "most"),
+    [
+        ((98, 99), (100, 100), "0.01", "0.02"),
+        ((101, 102), (100, 100), "0.01", "0.02"),
+        ((99, 102), (100, 100), "0", "0.02"),
+        ((97, 101), (100, 100), "0", "0.03"),
+        ((100, 100), (100, 100), "0", "0"),
+    ],
+)
+def test_a9_a_deviation_has_no_sign(
+    measured: tuple[int, int], denominator: tuple[int, int], least: str, most: str
+) -> None:
+    ends = (Fraction(one) for one in (*measured, *denominator))
+    low, high, below, above = ends
+    result = deviation(Enclosure(low, high), Enclosure(below, above))
+    assert (result.low, result.high) == (Fraction(least), Fraction(most))
+
+
+def test_two_readings_of_one_cell_are_no_lead(tmp_path: Path) -> None:
+    made = Synthetic()
+    for name, value in (("a", 10), ("b", 2)):
+        made.add(name, value, "s", 2, metric="ttft", arm="x", level="c1", statistic="p50")
+        made.rows[name]["where"] = name
+    made.add("one", 3, "s", 2, metric="other", arm="one")
+    made.add("two", 1, "s", 2, metric="other", arm="two")
+    more = {"basis": "derived", "metric": "ttft_ratio", "arm": "none"}
+    made.add("off", 5, "x", 1, formula="one / two", **more)
+    (finding,) = found(made, tmp_path, "A1")
+    assert finding.leads == ()
+
+
+@pytest.mark.parametrize(
+    ("basis", "limit"),
+    [("modelled", ("measured", "derived")), ("derived", ("measured", "derived", "specification"))],
+)
+def test_a2_a_figure_and_its_inputs_are_held_to_lists_of_their_own(
+    tmp_path: Path, basis: str, limit: tuple[str, ...]
+) -> None:
+    made = Synthetic()
+    made.add("guess", 2, "s", 1, basis="estimated")
+    made.add("count", 2, "drives", 0, basis="specification")
+    made.add("a", 4, "s", 1, formula="guess * count", basis=basis, page_label="Measured")
+    (one,) = found(made, tmp_path, "A2")
+    assert (one.answer, one.check.limit) == (REFUTED, limit)
+    assert one.figures == (("a",) if basis == "modelled" else ("a", "guess"))
+
+
+def test_rules_explain_themselves_with_the_limits_they_apply() -> None:
+    thresholds = {one.rule_id: dict(one.thresholds) for one in RULES if one.thresholds}
+    assert thresholds == {"A5": {"tolerance_share": 0.005}, "A7": {"p90": 10, "p99": 100}}
+
+
+def test_a_printed_value_keeps_its_digits() -> None:
+    assert digits(Fraction("9.3"), Fraction(1, 100)) == "9.30"
+    assert digits(Fraction(280), Fraction(10)) == "280"
+    assert digits(Fraction(24), Fraction(1)) == "24"
+    assert digits(Fraction(24), None) == "24"
 
 
 @pytest.mark.parametrize(("differ", "leads"), [(1, 1), (MAX_DIFFERENCES, 1), (3, 0)])

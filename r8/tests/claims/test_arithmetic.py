@@ -18,7 +18,7 @@ from r8.claims.arithmetic import (
     extreme,
 )
 from r8.claims.formula import FormulaError, Node, bindings, evaluate, matches, names, parse
-from r8.claims.printed import UNITS, plain, printed_enclosure, printed_numbers
+from r8.claims.printed import COUNTED, UNITS, plain, printed_enclosure, printed_numbers
 
 SECOND: Dimension = (1, 0, 0)
 BYTE: Dimension = (0, 1, 0)
@@ -119,6 +119,9 @@ def test_a_counted_number_is_exact_unless_the_text_says_about() -> None:
     assert about is not None
     assert exact[0] == Enclosure.exact(24)
     assert about[0].high > 24
+    rounded = printed_enclosure("7.5", Fraction("7.5"), counted=True)
+    assert rounded is not None
+    assert (rounded[0].low, rounded[0].high) == (Fraction("7.45"), Fraction("7.55"))
 
 
 def test_a_text_that_does_not_print_the_value_is_no_print_of_it() -> None:
@@ -252,6 +255,11 @@ def test_units_are_what_they_say() -> None:
     assert UNITS["ms"].scale * 1000 == UNITS["s"].scale
     assert UNITS["TB"].scale == 1000 * UNITS["GB"].scale
     assert UNITS["%"].scale == Fraction(1, 100)
+    assert UNITS["ms"].dimension == UNITS["s"].dimension == UNITS["h"].dimension == SECOND
+    assert UNITS["GB"].dimension == UNITS["TB"].dimension == UNITS["B"].dimension == BYTE
+    assert UNITS["Gb/s"].dimension == UNITS["GB/s"].dimension == (-1, 1, 0)
+    assert UNITS["CNY/TB"].dimension == (0, -1, 1)
+    assert {UNITS[one].dimension for one in (*COUNTED, "x", "%")} == {PLAIN}
 
 
 def test_plain_shows_people_numbers() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from r8.claims.ledger import load_ledger
-from r8.claims.measured import Measure, measure_of
 from r8.claims.reports import load_reports
-from r8.claims.table import COLUMNS, figures_table
+from r8.claims.table import figures_table
 from r8.cli.made_files import ROOT, differing
 from r8.cli.published import PARQUET, made_files, main, parquet_bytes
-from r8.message import parse_reason
-from r8.report.words import LANGUAGES, render
+from r8.report.words import LANGUAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,35 +61,9 @@ def test_a_file_that_should_not_be_there_is_seen_and_removed(tmp_path: Path) -> 
     assert differing(tmp_path, {path: None}) == []
 
 
-def test_every_figure_is_a_row_with_what_can_measure_it_or_why_nothing_can() -> None:
-    rows = {row["figure_id"]: row for row in pq.read_table(ROOT / PARQUET).to_pylist()}
-    assert list(rows) == list(LEDGER.figures)
-    for name, figure in LEDGER.figures.items():
-        row, measure = rows[name], measure_of(LEDGER, REPORTS, figure)
-        assert list(row) == list(COLUMNS)
-        assert row["as_printed"] == (figure.as_printed or None)
-        assert row["value"] == (None if figure.value is None else float(figure.value))
-        assert row["printed_low"] == (None if figure.printed is None else float(figure.printed.low))
-        if isinstance(measure, Measure):
-            assert json.loads(row["comparability"]) == dict(measure.comparability)
-            assert row["measured_by"] == measure.scenario
-            assert row["not_measured"] is None
-        else:
-            assert parse_reason(row["not_measured"]) == measure
-            assert render(measure, "en") != render(measure, "zh")
-            assert row["measured_by"] is None
-
-
 def test_the_parquet_file_is_the_same_bytes_each_time() -> None:
     made = figures_table(LEDGER, REPORTS)
     assert parquet_bytes(made) == parquet_bytes(made) == MADE[PARQUET]
-
-
-def test_rows_of_the_public_release_carry_its_licence() -> None:
-    schema = pq.read_schema(ROOT / PARQUET)
-    assert b"CC-BY-4.0" in (schema.metadata or {})[b"r8.licence"]
-    assert "CC-BY-4.0" in (ROOT / "data/published/README.md").read_text()
-    assert "CC-BY-4.0" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_published_pages_carry_the_digests_of_their_sources() -> None:
