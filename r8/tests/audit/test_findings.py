@@ -13,6 +13,7 @@ import pytest
 from r8.audit.rules import audit
 from r8.claims.ledger import load_ledger
 from r8.message import Answer
+from r8.tests.support.synthetic_ledger import SENTENCES_THAT_HOLD
 
 if TYPE_CHECKING:
     from r8.audit.finding import AuditFinding
@@ -93,6 +94,12 @@ def test_the_shipped_ledger_has_exactly_these_findings() -> None:
     assert {
         (f.rule_id, f.answer, f.figures[0]) for f in FOUND if f.answer is not FOLLOWS
     } == EXPECTED
+
+
+def test_the_sentence_of_a_finding_says_what_its_check_came_to() -> None:
+    for finding in FOUND:
+        said = finding.check.message in SENTENCES_THAT_HOLD
+        assert said == (finding.answer is FOLLOWS), finding
 
 
 def test_the_gain_over_recompute_is_12_6_and_the_page_prints_8_6() -> None:

@@ -15,19 +15,13 @@ from r8.claims.arithmetic import Enclosure
 from r8.claims.measured import samples_needed
 from r8.message import Answer
 from r8.report.audit import SHOWN_IDS, as_markdown
-from r8.tests.support.synthetic_ledger import Synthetic
+from r8.tests.support.synthetic_ledger import SENTENCES_THAT_HOLD, Synthetic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from r8.audit.finding import AuditFinding
 
-# Every sentence that says the printed numbers agree.
-FOLLOWS = {
-    *("a1-follows", "a2-follows", "a3-follows", "a4-follows", "a5-base-follows", "a5-decimal"),
-    *("a6-follows", "a7-follows", "a8-whole", "a8-equal", "a8-enough", "a9-within"),
-    *("a10-saved", "a10-faster", "a10-either", "a11-follows"),
-}
 HELD, REFUTED, UNKNOWN = Answer.HELD, Answer.REFUTED, Answer.UNKNOWN
 
 
@@ -35,7 +29,7 @@ def found(made: Synthetic, tmp_path: Path, rule_id: str) -> list[AuditFinding]:
     """The findings of a rule, each with a sentence that says what its check came to."""
     every = audit(made.write(tmp_path))
     for one in every:
-        assert (one.answer is HELD) == (one.check.message in FOLLOWS), one
+        assert (one.answer is HELD) == (one.check.message in SENTENCES_THAT_HOLD), one
     return [one for one in every if one.rule_id == rule_id]
 
 
@@ -257,6 +251,17 @@ def test_a9_a_deviation_has_no_sign(
     assert (result.low, result.high) == (Fraction(least), Fraction(most))
 
 
+@pytest.mark.parametrize(("unit", "leads"), [("s", 1), ("B", 0)])
+def test_a_lead_to_a_time_is_made_of_times(tmp_path: Path, unit: str, leads: int) -> None:
+    made = Synthetic()
+    made.add("a", 50, unit, 0, metric="time", arm="x")
+    made.add("b", 20, unit, 0, metric="time", arm="y")
+    made.add("one", 3, "s", 0, metric="other", arm="one")
+    made.add("off", 30, "s", 0, formula="one + one", basis="derived", metric="time", arm="none")
+    (finding,) = found(made, tmp_path, "A1")
+    assert [one.arithmetic for one in finding.leads] == ["50 - 20 = 29..31 s"] * leads
+
+
 def test_two_readings_of_one_cell_are_no_lead(tmp_path: Path) -> None:
     made = Synthetic()
     for name, value in (("a", 10), ("b", 2)):
@@ -316,7 +321,9 @@ def test_a_lead_is_a_pair_that_differs_in_two_things_at_most(
     assert finding.answer is REFUTED
     assert len(finding.leads) == leads
     if leads:
-        assert finding.leads[0].expression == "a / b"
+        (lead,) = finding.leads
+        assert (lead.expression, lead.same_report) == ("a / b", True)
+        assert lead.arithmetic == "10.00 / 2.00 = 4.985..5.015 x"
 
 
 @pytest.mark.parametrize(("whole", "leads"), [(4, 1), (3, 0)])

@@ -22,6 +22,7 @@ def test_every_figure_is_a_row_with_what_can_measure_it_or_why_nothing_can() -> 
     for name, figure in LEDGER.figures.items():
         row, measure = rows[name], measure_of(LEDGER, REPORTS, figure)
         assert list(row) == list(COLUMNS)
+        assert row["value_exact"] == (None if figure.value is None else str(figure.value))
         assert row["as_printed"] == (figure.as_printed or None)
         assert row["value"] == (None if figure.value is None else float(figure.value))
         assert row["printed_low"] == (None if figure.printed is None else float(figure.printed.low))

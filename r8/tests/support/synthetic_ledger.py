@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
     from r8.claims.ledger import Ledger
 
+# Every sentence that says the printed numbers agree.
+SENTENCES_THAT_HOLD = {
+    *("a1-follows", "a2-follows", "a3-follows", "a4-follows", "a5-base-follows", "a5-decimal"),
+    *("a6-follows", "a7-follows", "a8-whole", "a8-equal", "a8-enough", "a9-within"),
+    *("a10-saved", "a10-faster", "a10-either", "a11-follows"),
+}
 PLATFORM, OTHER_PLATFORM = "machine A", "machine B"
 ABOUT = {"en": "decimal by its tool", "zh": "按其工具为十进制"}
 LEVELS = ("c16", "c32", "c128")
