@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from r8.errors import SiteError
+from r8.forensics.certificate import connect_settled
 from r8.lab.site.load import load_site
 from r8.lab.site.plan import places
 from r8.roles import Role
 from r8.scenarios.scenario import Scenario
+from r8.tests.support.judged_run import judged_run
+from r8.tests.support.run_factory import SyntheticRun
 
 ROOT = Path(__file__).resolve().parents[3]
 REHEARSAL = ROOT / "data" / "sites" / "rehearsal.toml"
@@ -81,6 +84,27 @@ def test_an_arm_is_a_table_of_the_site_and_a_name_in_a_plan(with_rdma: Path) -> 
     assert "array-rdma c8, array-rdma c16, array-rdma c32 on one engine start" in shown
     (start,) = (line for line in shown.splitlines() if "UCX_TLS=rc" in line)
     assert "--kv-transfer-config" in start
+
+
+def test_a_run_of_an_added_arm_gets_the_prediction_of_its_role_and_reader(
+    with_rdma: Path, tmp_path: Path
+) -> None:
+    """Everything equal but the name: the prediction is the same number."""
+    site = load_site(with_rdma).site
+    predicted = []
+    for number, name in enumerate(("array", "array-rdma")):
+        arm = site.arms[name]
+        assert arm.reads == "parallel"  # as the factory makes its patched runs
+        spec = SyntheticRun(scenario="r2-cold-recovery", arm=name, role=arm.role)
+        evidence = judged_run(tmp_path / str(number), spec)
+        predicted.append(
+            connect_settled([evidence])
+            .execute("SELECT statistic, value, reason FROM metrics WHERE metric = 'predicted_ttft'")
+            .fetchall()
+        )
+    assert predicted[0] == predicted[1]
+    assert {row[0] for row in predicted[1]} == {"p50", "max"}
+    assert all(value > 0 and reason is None for _, value, reason in predicted[1])
 
 
 def test_an_arm_keeps_to_the_roles_that_its_scenario_compares(with_rdma: Path) -> None:
