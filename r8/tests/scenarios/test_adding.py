@@ -94,8 +94,10 @@ def test_a_run_of_an_added_arm_gets_the_prediction_of_its_role_and_reader(
     predicted = []
     for number, name in enumerate(("array", "array-rdma")):
         arm = site.arms[name]
-        assert arm.reads == "parallel"  # as the factory makes its patched runs
-        spec = SyntheticRun(scenario="r2-cold-recovery", arm=name, role=arm.role)
+        assert arm.reads == "parallel"  # as the factory makes patched runs of any name
+        spec = SyntheticRun(
+            scenario="r2-cold-recovery", arm=name, role=arm.role, patch=arm.treatment.patch
+        )
         evidence = judged_run(tmp_path / str(number), spec)
         predicted.append(
             connect_settled([evidence])
