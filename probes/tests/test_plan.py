@@ -122,7 +122,7 @@ def test_evict_and_residency_and_topology_speak_json(
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["moment"] for row in rows] == ["one", "two"]
     assert list(rows[0]) == [
-        *("moment", "path", "size_bytes", "resident_bytes", "device", "method"),
+        *("moment", "host", "path", "size_bytes", "resident_bytes", "device", "method"),
         *("self_test", "reason", "mono_ns"),
     ]
     capsys.readouterr()
