@@ -5,7 +5,7 @@
 --     .read data/queries/load.sql
 --     SELECT * FROM metrics;
 -- That reads every sealed run below data/runs/. To choose other runs, first
---     SET VARIABLE r8_run_dirs = ['data/reference/r1-parallel-read/<run_id>'];
+--     SET VARIABLE r8_run_dirs = ['data/runs/r1-parallel-read/<run_id>'];
 -- After choosing other runs, read this file again: what several views are made from is a TABLE,
 -- computed once while its file is read (a session of days would be read a dozen times otherwise).
 --

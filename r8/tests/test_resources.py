@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -118,6 +119,19 @@ def test_the_files_read_again_are_about_the_runs_chosen_then(tmp_path: Path) -> 
                 plain.execute(query_text(name))
             found = plain.execute("SELECT DISTINCT run_id FROM metrics").fetchall()
             assert found == [(path.name,)]
+
+
+def test_a_run_of_schema_1_is_refused_by_name(tmp_path: Path) -> None:
+    path = build_run(tmp_path, SyntheticRun())
+    facts = json.loads((path / "run.json").read_text())
+    for version, refused in ((1, True), (2, False)):
+        (path / "run.json").write_text(json.dumps(facts | {"schema_version": version}))
+        with duckdb.connect() as plain:
+            plain.execute(f"SET VARIABLE r8_run_dirs = ['{path}']")
+            told = pytest.raises(duckdb.Error, match=f"run {path.name} is of schema 1: ask it by")
+            with told if refused else contextlib.nullcontext():
+                for name in query_names():
+                    plain.execute(query_text(name))
 
 
 def test_probes_are_those_of_one_run_for_as_long_as_it_is_asked_about(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ NOT_COMPARABLE = 不可比
 NOT_MEASURED = 未测量
 
 reason-basis = basis（依据）：发布为 measured，运行 { $run } 为 { $basis }：按发布数字塑形的设备不能证明发布数字
-reason-rung = rung（台阶）：发布为 cluster，运行 { $run } 为彩排回退级别 '{ $level }'
+reason-rung = rung（台阶）：发布为 cluster，运行 { $run } 为彩排回退级别 '{ $rung }'
 reason-key = { $key }：发布为 '{ $ours }'，运行 { $run } 为 { $theirs }
 reason-unlike = { $key }：{ $run } 为 { $ours }，{ $other } 为 { $theirs }
 reason-no-run = 没有 { $scenario } 在 { $level } 档的运行
