@@ -276,6 +276,34 @@ def test_two_readings_of_one_cell_are_no_lead(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("gain", "message"),
+    [
+        ("20.0", "a10-saved"),
+        ("25.0", "a10-faster"),
+        ("22.5", "a10-off"),
+        ("~20", "a10-either"),  # 15 to 25
+    ],
+)
+def test_a10_a_printed_gain_may_be_time_saved_or_speed(
+    tmp_path: Path, gain: str, message: str
+) -> None:
+    """50 % and 60 % at 20 switches an hour: loads of 90 s and 72 s, 20 % saved, 25 % faster."""
+    made = Synthetic()
+    made.add("switches", 20, "switches", 0, basis="specification")
+    made.add("before", 50, "%", 1)
+    made.add("after", 60, "%", 1)
+    made.add("gain", 20, "%", 1)
+    made.rows["gain"] |= {"value": gain.strip("~"), "as_printed": gain}
+    keys = {"before": "before", "after": "after", "switches": "switches", "saved": "gain"}
+    made.relate("utilisation", figures=["before"], **keys)
+    (one,) = found(made, tmp_path, "A10")
+    assert one.check.message == message
+    facts = one.check.facts
+    assert facts["before_low"] == pytest.approx((1 - 0.5005) * 180)
+    assert facts["after_high"] == pytest.approx((1 - 0.5995) * 180)
+
+
+@pytest.mark.parametrize(
     ("basis", "limit"),
     [("modelled", ("measured", "derived")), ("derived", ("measured", "derived", "specification"))],
 )

@@ -255,6 +255,8 @@ def test_units_are_what_they_say() -> None:
     assert UNITS["ms"].scale * 1000 == UNITS["s"].scale
     assert UNITS["TB"].scale == 1000 * UNITS["GB"].scale
     assert UNITS["%"].scale == Fraction(1, 100)
+    assert {UNITS[one].scale for one in (*COUNTED, "x", "s", "B", "tok/s", "IO/s", "CNY")} == {1}
+    assert UNITS["h"].scale == 3600
     assert UNITS["ms"].dimension == UNITS["s"].dimension == UNITS["h"].dimension == SECOND
     assert UNITS["GB"].dimension == UNITS["TB"].dimension == UNITS["B"].dimension == BYTE
     assert UNITS["Gb/s"].dimension == UNITS["GB/s"].dimension == (-1, 1, 0)
