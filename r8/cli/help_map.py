@@ -1,4 +1,4 @@
-"""What `r8 --help` prints: every verb behind the door of the person who types it."""
+"""What `r8 --help` prints: every verb under the person who types it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DOORS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("newcomer", "no cluster, no GPU: nox -s reproduce-r1 rehearses everything on a laptop", ()),
     (
         "third party",
@@ -44,14 +44,14 @@ error, 5 nothing comparable was judged; `r8 VERB --help` has each verb's own opt
 """
 
 
-def door_map(helps: Mapping[str, str]) -> str:
-    """The map, from every verb's one-line help; a verb behind no door is shown last."""
+def help_map(helps: Mapping[str, str]) -> str:
+    """The map, from every verb's one-line help; a verb of nobody is shown last."""
     lines = []
-    for door, words, verbs in DOORS:
-        lines.append(f"{door}: {words}")
+    for person, words, verbs in PEOPLE:
+        lines.append(f"{person}: {words}")
         lines += [f"  {verb:<12} {helps[verb]}" for verb in verbs if verb in helps]
         lines.append("")
-    behind = {verb for _, _, verbs in DOORS for verb in verbs}
+    behind = {verb for _, _, verbs in PEOPLE for verb in verbs}
     rest = [verb for verb in helps if verb not in behind]
     if rest:
         lines += ["other:", *(f"  {verb:<12} {helps[verb]}" for verb in rest), ""]

@@ -21,7 +21,7 @@ from r8.cli import report as report_verbs
 from r8.cli import rounds as rounds_verbs
 from r8.cli import seal as seal_verbs
 from r8.cli import sql as sql_verbs
-from r8.cli.help_map import door_map
+from r8.cli.help_map import help_map
 from r8.cli.run_arguments import (
     RUNS_ROOT,
     add_language,
@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="r8",
         usage="r8 VERB ... [-h] [--version]",
-        description="Measure, prove and judge external KV-cache tiers: four doors.",
+        description="Measure, prove and judge external KV-cache tiers.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"r8 {__version__}")
@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         module.add_verbs(verbs)
     _add_lab_verbs(verbs)
     # What argparse keeps of each verb for its own list, which the map replaces.
-    parser.epilog = door_map({one.dest: one.help or "" for one in verbs._choices_actions})  # noqa: SLF001
+    parser.epilog = help_map({one.dest: one.help or "" for one in verbs._choices_actions})  # noqa: SLF001
     return parser
 
 

@@ -2,7 +2,7 @@
 
 Reads data/reference/<scenario>/ and makes reports/generated/<scenario>.md and .html. Without an
 option it says which committed files differ from what it makes, and exits 1 if any does; `--write`
-writes them. `nox -s reports` is its door, and CI compares.
+writes them. `nox -s reports` runs it, and CI compares.
 """
 
 from __future__ import annotations

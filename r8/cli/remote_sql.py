@@ -1,8 +1,8 @@
-"""The analyst's door: DuckDB with every table and view, over local runs, bundles or remote paths.
+"""DuckDB for an analyst, with every table and view, over local runs, bundles or remote paths.
 
 Local runs are read back by hash and judged, so `findings`, `claims` and `verdicts` stand beside the
 views. Remote ones (`s3://`, `https://`) are read in place through DuckDB's httpfs: nobody compared
-them with their manifest, and the door says so.
+them with their manifest, and the verb says so.
 """
 
 from __future__ import annotations

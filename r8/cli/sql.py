@@ -52,7 +52,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.set_defaults(func=_dictionary)
 
 
-def open_door(runs: list[str]) -> duckdb.DuckDBPyConnection:
+def open_database(runs: list[str]) -> duckdb.DuckDBPyConnection:
     """A connection with every view; over local runs also what the judge says of them.
 
     That is `findings` (a rule of a run), `checks` (a comparison of a finding), `claims` and
@@ -144,7 +144,7 @@ def _text(value: Any) -> Any:
 def _sql(args: argparse.Namespace) -> int:
     interactive = args.statements is None and sys.stdin.isatty()
     text = "" if interactive else (args.statements or sys.stdin.read())
-    with open_door(args.runs) as connection:
+    with open_database(args.runs) as connection:
         if interactive:
             return _ask(connection, args)
         try:

@@ -18,7 +18,7 @@ import pytest
 
 from r8.claims.reader import load_claims
 from r8.cli import main as cli
-from r8.cli.sql import open_door
+from r8.cli.sql import open_database
 from r8.errors import UsageError
 from r8.forensics.rules import RULES
 from r8.metrics import dictionary
@@ -49,7 +49,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Evidence]:
 
 @pytest.fixture(scope="module")
 def door(runs: list[Evidence]) -> Iterator[duckdb.DuckDBPyConnection]:
-    with open_door([str(one.path) for one in runs]) as connection:
+    with open_database([str(one.path) for one in runs]) as connection:
         yield connection
 
 
@@ -134,7 +134,7 @@ def test_a_network_adapter_is_read_by_its_best_counter(tmp_path: Path) -> None:
                 tables["probes"].append(row)
 
     run = judged_run(tmp_path, SyntheticRun(), with_nic)
-    with open_door([str(run.path)]) as connection:
+    with open_database([str(run.path)]) as connection:
         rows = connection.execute("SELECT counter, received_bytes_per_s FROM nic_series").fetchall()
     assert rows == [("ib.port_rcv_data_bytes", 4e6)] * 2
 
