@@ -21,8 +21,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from r8.message import spelled
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from r8.message import Message
 
 EXIT_REPRODUCED = 0
 EXIT_DEVIATES = 1
@@ -111,6 +115,11 @@ class TamperedRunError(EvidenceError):
 
 class BundleError(EvidenceError):
     """A sealed bundle is not what its seal says."""
+
+    def __init__(self, reason: Message, *, where: str, next_step: str) -> None:
+        """Keep the reason as data; a verb renders it, `str()` has its id and facts."""
+        self.reason = reason
+        super().__init__(spelled(reason), where=where, next_step=next_step)
 
 
 class MetricError(R8Error):

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from r8.message import answer_of_all
+from r8.message import Check, Message, answer_of_all
 from r8.roles import KvTier, Reads, Role
 
 if TYPE_CHECKING:
-    from r8.message import Answer, Check
+    from r8.message import Answer
 
 # Of every id and name: no path, shell or join can take one for something else.
 NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -326,6 +326,10 @@ class Finding:
         return f"{self.rule_id} {self.answer} in {self.run_id}: {why}"
 
 
+# What a verdict gives as its reason: a message, a comparison, or a finding that forbids judging.
+Reason = Message | Check | Finding
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One judged statement: a published number, or R8's own about a rehearsal or a reference."""
@@ -372,7 +376,7 @@ class Verdict:
     high: float | None
     confidence: float | None
     n_blocks: int
-    estimator: str
+    estimator: str  # how the interval was made, by the ids of `r8.verdict.numbers`
     basis: Basis
-    reason: str
+    reasons: tuple[Reason, ...]  # why, the first one first; texts are renderings of them
     run_ids: tuple[str, ...] = ()  # the runs it rests on, in block order

@@ -21,12 +21,10 @@ from r8.errors import (
     EXIT_REPRODUCED,
     UsageError,
 )
-from r8.message import Message
 from r8.model import Outcome
 from r8.report.audit import as_markdown, as_text, checklist_markdown
-from r8.report.diff import as_json as diff_json
-from r8.report.diff import table
-from r8.report.words import render
+from r8.report.diff import as_rows, table
+from r8.report.words import render_reasons, say
 from r8.units import BYTES_PER_GBIT
 from r8.verdict.diff import against_report, against_runs
 from r8.verdict.gates import GATES, gate
@@ -147,7 +145,7 @@ def _diff(args: argparse.Namespace) -> int:
         rows = against_runs(session, open_session(theirs))
     code = exit_code(row.verdict for row in rows if row.verdict is not None)
     if args.json:
-        print(diff_json(rows, code), end="")
+        print_json({"exit_code": code, "rows": as_rows(rows)})
     else:
         print(table(rows, args.lang, everything=args.all), end="")
     return code
@@ -171,15 +169,18 @@ def _gate(args: argparse.Namespace) -> int:
     code = gate_code(items)
     if args.json:
         rows = [
-            {"item": one.name, "outcome": one.outcome, **dataclasses.asdict(one.message)}
+            {
+                "item": one.name,
+                "outcome": one.outcome,
+                "reasons": [dataclasses.asdict(reason) for reason in one.reasons],
+            }
             for one in items
         ]
         print_json({"gate": args.gate, "exit_code": code, "items": rows})
         return code
     for one in items:
-        print(f"{one.name}: {one.outcome}: {render(one.message, args.lang)}")
-    last = Message(id="gate-last", facts={"gate": args.gate, "code": code})
-    print(render(last, args.lang))
+        print(f"{one.name}: {one.outcome}: {render_reasons(one.reasons, args.lang)}")
+    print(say(args.lang, "gate-last", gate=args.gate, code=code))
     return code
 
 

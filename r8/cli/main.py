@@ -35,6 +35,7 @@ from r8.console import print_json, table
 from r8.errors import (
     EXIT_INVALID,
     EXIT_USAGE,
+    BundleError,
     EvidenceError,
     R8Error,
     SiteFileError,
@@ -46,6 +47,7 @@ from r8.forensics.gate import refusals
 from r8.metrics.measure import measure
 from r8.report.explain import explain, explained
 from r8.report.terminal import finding_table, measurement_table, summary
+from r8.report.words import render
 from r8.verdict.judge import exit_code, headline, judge
 
 if TYPE_CHECKING:
@@ -103,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(error: R8Error) -> int:
+    if isinstance(error, BundleError):
+        error = EvidenceError(render(error.reason), where=error.where, next_step=error.next_step)
     # A site file's faults take a line each; every other error is one line.
     text = str(error) if isinstance(error, SiteFileError) else str(error).replace("\n", " ")
     print(f"r8: {text}", file=sys.stderr)

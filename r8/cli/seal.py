@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 
 from r8.claims.reader import load_claims
 from r8.cli.run_arguments import add_runs, evidences
-from r8.console import table
+from r8.console import print_json, table
 from r8.errors import UsageError
+from r8.message import Answer
+from r8.report.words import render_reasons
 from r8.seal import keys
 from r8.seal.bundle import seal
 from r8.seal.verify import exit_code, verify
 
 if TYPE_CHECKING:
     import argparse
+
+
+# A step that was not reached is no pass.
+_WORDS = {Answer.HELD: "PASS", Answer.REFUTED: "FAIL", Answer.UNKNOWN: "----"}
 
 
 def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -85,7 +91,7 @@ def _verify(args: argparse.Namespace) -> int:
         raise UsageError("no such bundle", where=str(args.bundle), next_step="check the path")
     key = keys.public_key(args.key) if args.key else None
     with tempfile.TemporaryDirectory(prefix="r8-verify-") as folder:
-        checks = verify(
+        steps = verify(
             args.bundle,
             Path(folder),
             load_claims(),
@@ -93,12 +99,12 @@ def _verify(args: argparse.Namespace) -> int:
             key=key,
             unsigned_allowed=args.unsafe_unsigned,
         )
-    code = exit_code(checks)
+    code = exit_code(steps)
     if args.json:
-        rows = [dataclasses.asdict(one) for one in checks]
-        print(json.dumps({"exit_code": code, "checks": rows}, indent=1))
+        print_json({"exit_code": code, "steps": [dataclasses.asdict(one) for one in steps]})
         return code
-    print(table([[one.standing, one.name, one.text] for one in checks], []))
+    rows = [[_WORDS[one.answer], one.name, render_reasons(one.reasons)] for one in steps]
+    print(table(rows, []))
     print(f"{args.bundle.name}: {'verified' if code == 0 else 'REFUSED'}; exit code {code}")
     return code
 

@@ -87,7 +87,11 @@ def open_database(runs: list[str]) -> duckdb.DuckDBPyConnection:
     _add_table(connection, "checks", rows)
     _add_table(connection, "claims", [_flat(dataclasses.asdict(one)) for one in claims])
     rows = [
-        {"claim_id": one.claim.claim_id, **_flat(dataclasses.asdict(one), leave=("claim",))}
+        {
+            "claim_id": one.claim.claim_id,
+            **_flat(dataclasses.asdict(one), leave=("claim", "reasons")),
+            "reasons": json.dumps([dataclasses.asdict(reason) for reason in one.reasons]),
+        }
         for one in verdicts
     ]
     _add_table(connection, "verdicts", rows)

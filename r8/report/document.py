@@ -13,7 +13,7 @@ from r8.report.environment import against_page, between_arms, environment
 from r8.report.scaling import scaling
 from r8.report.tables import METRIC_HEADS, metrics_of, number, span, table
 from r8.report.transfer import loads, switches
-from r8.report.words import render_reason, say
+from r8.report.words import render_reason, render_reasons, say
 from r8.verdict.judge import judge_session
 from r8.verdict.session import open_session
 
@@ -166,7 +166,7 @@ def _verdicts(verdicts: Iterable[Verdict], language: str) -> str:
             span(one),
             one.n_blocks,
             say(language, f"basis-{one.basis}"),
-            one.reason,
+            render_reasons(one.reasons, language),
         ]
         for one in verdicts
     ]
@@ -188,7 +188,7 @@ def _not_measured(
             claim=one.claim.claim_id,
             printed=one.claim.as_printed,
             outcome=outcome_word(one.outcome, language),
-            why=one.reason,
+            why=render_reasons(one.reasons, language),
         )
         for one in verdicts
         if one.outcome in UNJUDGED

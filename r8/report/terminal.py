@@ -8,7 +8,7 @@ from tabulate import tabulate
 
 from r8.model import Outcome
 from r8.report.tables import METRIC_HEADS, answer_word, number, span
-from r8.report.words import render_checks, render_meaning, say
+from r8.report.words import render_checks, render_meaning, render_reasons, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ def summary(evidences: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
             number(verdict.estimate),
             span(verdict),
             verdict.n_blocks,
-            _short(verdict.reason),
+            _short(render_reasons(verdict.reasons)),
         ]
         for verdict in sorted(verdicts, key=lambda one: one.outcome in unjudged)
     ]

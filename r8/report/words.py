@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING
 from fluent.runtime import FluentBundle, FluentResource
 
 from r8.message import Answer, Check, Fact, Facts, Message, parse_reason
+from r8.model import Finding
 from r8.units import NS_PER_S, mb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fluent.runtime.resolver import Message as Entry
+
+    from r8.model import Reason
 
 LANGUAGES = ("en", "zh")
 CATALOGUES = Path(__file__).resolve().parent / "catalogues"
 OTHERWISE = "otherwise"
 _BETWEEN = {"en": "; ", "zh": "\uff1b"}
+# Findings told in full where they are reasons.
+FINDINGS_SHOWN = 3
 # What every check gives its entry beside its own facts.
 OF_EVERY_CHECK = ("measured", "limit", "low", "high", "side")
 _MARKS = {
@@ -40,6 +45,7 @@ _UNITS = {
     "_bytes": "bytes",
     "_ns": "ns",
     "_share": "share",
+    "_deviation": "deviation",
     "_ratio": "ratio",
 }
 
@@ -85,11 +91,42 @@ def render_reason(text: str, language: str = "en") -> str:
         ValueError: the column is not in the grammar of `r8.message.spelled`; and as `render`.
 
     """
-    found = parse_reason(text)
-    about, reason = found.facts.get("on"), render(found, language)
+    return _about(parse_reason(text), language)
+
+
+def _about(reason: Message, language: str) -> str:
+    about, text = reason.facts.get("on"), render(reason, language)
     if about is None:
-        return reason
-    return render(Message(id="reason-on", facts={"on": about, "reason": reason}), language)
+        return text
+    return render(Message(id="reason-on", facts={"on": about, "reason": text}), language)
+
+
+def render_reasons(reasons: Iterable[Reason], language: str = "en") -> str:
+    """Why a verdict, a gate or a repeated run came to what it did; raises as `render`.
+
+    Of findings that forbid judging the first few are told; the certificate has them all.
+    """
+    every = list(reasons)
+    findings = [one for one in every if isinstance(one, Finding)]
+    left = findings[FINDINGS_SHOWN:]
+    texts = [_reason(one, language) for one in every if one not in left]
+    if left:
+        texts.append(say(language, "verdict-more-findings", n=len(left)))
+    return _BETWEEN[language].join(texts)
+
+
+def _reason(reason: Reason, language: str) -> str:
+    if isinstance(reason, Message):
+        return _about(reason, language)
+    if isinstance(reason, Finding):
+        mine = [check for check in reason.checks if check.answer is reason.answer]
+        numbers = render_checks(mine, language)
+        facts = {"rule": reason.rule_id, "run": reason.run_id, "numbers": numbers}
+        return say(language, "verdict-finding", **facts)
+    # Entries of reasons name both sides: that they differ needs no mark.
+    if reason.answer is Answer.UNKNOWN:
+        return render_check(reason, language)
+    return _formatted(reason.message, None, _check_facts(reason), language)
 
 
 def render_checks(checks: Sequence[Check], language: str = "en") -> str:
@@ -135,6 +172,8 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "bytes/s": lambda rate: f"{mb_per_s(rate):.1f} MB/s",
     "ns": _time,
     "share": lambda share: f"{100 * share:.4g}%",
+    "deviation": lambda share: f"{share:+.2%}",
+    "quotient": lambda quotient: f"{quotient:.4g}",
     "ratio": lambda ratio: f"{ratio:.4f}",
 }
 
@@ -144,15 +183,28 @@ def _unit(name: str) -> str:
 
 
 def _shown_facts(facts: Facts) -> dict[str, str]:
-    return {name: shown(value, _unit(name)) for name, value in facts.items()}
+    """Facts as text; a fact whose name ends in `_value` has the unit that the fact `unit` names."""
+    unit = str(facts.get("unit", ""))
+    return {
+        name: valued(value, unit) if name.endswith("_value") else shown(value, _unit(name))
+        for name, value in facts.items()
+    }
+
+
+def valued(value: Fact, unit: str) -> str:
+    """A number of a claim in the claim's unit, four digits of it: `7.53 s`, `4.1 x`."""
+    if unit in _FORMATS or not isinstance(value, float):
+        return shown(value, unit)
+    return f"{value:.4g} {unit}".rstrip()
 
 
 def _check_facts(check: Check) -> dict[str, str]:
     # Words that are none would leave a hole in a row of numbers.
     found = {name: text or "-" for name, text in _shown_facts(check.facts).items()}
-    found["measured"] = shown(check.measured, check.unit)
+    write = valued if "unit" in check.facts else shown
+    found["measured"] = write(check.measured, check.unit)
     if not isinstance(check.limit, tuple):
-        return found | {"limit": shown(check.limit, check.unit)}
+        return found | {"limit": write(check.limit, check.unit)}
     each = [shown(one, check.unit) for one in check.limit]
     found |= {"limit": ", ".join(each), "low": each[0], "high": each[-1]}
     return found | {"side": _side(check.measured, check.limit)}

@@ -21,6 +21,7 @@ from r8.lab.campaign.campaign import open_campaign, plan_campaign
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.preflight.preflight import require_ready
 from r8.lab.site.load import load_site
+from r8.report.words import render_reasons
 from r8.verdict.rerun import DEFAULT_CELLS, compare, drawn
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except R8Error as error:
         print(f"audit-rerun: {error}", file=sys.stderr)
         return error.exit_code
-    rows = [["PASS" if one.held else "FAIL", one.run_id, one.name, one.text] for one in found]
+    rows = [
+        ["PASS" if one.held else "FAIL", one.run_id, one.name, render_reasons(one.reasons)]
+        for one in found
+    ]
     print(table(rows, ["", "run", "question", "answer"], widths=[None, None, None, 70]))
     return EXIT_REPRODUCED if all(one.held for one in found) else EXIT_DEVIATES
 

@@ -18,6 +18,7 @@ from r8.lab.site.matrix import cell_states, find_matrix
 from r8.model import KvRun, Outcome
 from r8.report import terminal
 from r8.report.document import report
+from r8.report.words import render_reasons
 from r8.roles import CONTRACTS
 from r8.verdict import judge as verdict
 from r8.verdict.rounds import compare_rounds
@@ -146,4 +147,4 @@ def _compare_rounds(runs: Sequence[Evidence]) -> None:
         verdicts = compare_rounds(before, after)
         print(f"\n{second} against {first}:\n{rounds_verbs.table(after, verdicts)}\n")
         deviating = [one for one in verdicts if one.outcome is Outcome.DEVIATES]
-        assert not deviating, "\n".join(one.reason for one in deviating)
+        assert not deviating, "\n".join(render_reasons(one.reasons) for one in deviating)

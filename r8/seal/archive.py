@@ -19,10 +19,13 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from r8.errors import BundleError, UsageError
+from r8.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from r8.message import Fact
 
 TOP = "r8-bundle"
 ZSTD, GZIP = ".tar.zst", ".tar.gz"
@@ -51,7 +54,7 @@ class _Budget:
         data = self._file.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise refused(f"the archive unpacks to more than {MAX_RATIO} times itself", self._where)
+            raise refused("seal-archive-grows", self._where, times=MAX_RATIO)
         self.digest.update(data)
         return data
 
@@ -120,16 +123,20 @@ def unpack(bundle: Path, target: Path) -> None:
             while stream.read(_BLOCK_BYTES):
                 pass
     except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
-        raise refused(f"the archive is torn or not one: {error}", where) from error
+        raise refused("seal-archive-torn", where, error=str(error)) from error
     again = _Sink()
     _write_tar(target, names, cast("IO[bytes]", again))
     if again.digest.digest() != stream.digest.digest():
-        raise refused("the archive holds bytes that are no file of the bundle", where)
+        raise refused("seal-archive-other-bytes", where)
 
 
-def refused(what: str, where: str) -> BundleError:
-    """The one error of a bundle that is not as it was sealed."""
-    return BundleError(what, where=where, next_step="fetch the bundle again from whoever sealed it")
+def refused(entry: str, where: str, **facts: Fact) -> BundleError:
+    """The one error of a bundle that is not as it was sealed, by its entry of the catalogues."""
+    return BundleError(
+        Message(id=entry, facts=facts),
+        where=where,
+        next_step="fetch the bundle again from whoever sealed it",
+    )
 
 
 def _decompressed(bundle: Path) -> IO[bytes]:
@@ -156,14 +163,11 @@ def _read_tar(stream: _Budget, target: Path, where: str) -> list[str]:
         for member in tar:
             name = _safe_name(member, where)
             if names and name <= names[-1]:
-                raise refused(f"member {name} is there twice or out of order", where)
+                raise refused("seal-member-twice", where, member=name)
             if len(names) >= MAX_MEMBERS:
-                raise refused(f"more than {MAX_MEMBERS} members", where)
+                raise refused("seal-members-too-many", where, most=MAX_MEMBERS)
             if member.size > stream.left:
-                raise refused(
-                    f"member {name} claims {member.size} bytes, more than its archive can hold",
-                    where,
-                )
+                raise refused("seal-member-grows", where, member=name, size_bytes=member.size)
             _write_member(tar, member, target / name)
             names.append(name)
         _drain(tar)
@@ -181,13 +185,13 @@ def _safe_name(member: tarfile.TarInfo, where: str) -> str:
     """The member's name below the top folder; raises BundleError for anything but a plain file."""
     shown = member.name[:200]
     if not member.isreg() or member.issparse():
-        raise refused(f"member {shown!r} is not a plain file", where)
+        raise refused("seal-member-no-file", where, member=shown)
     path = PurePosixPath(member.name)
     plain = path.as_posix() == member.name and "\\" not in member.name and "\0" not in member.name
     if path.is_absolute() or ".." in path.parts or not plain:
-        raise refused(f"member {shown!r} climbs out of the archive", where)
+        raise refused("seal-member-climbs-out", where, member=shown)
     if len(path.parts) < 2 or path.parts[0] != TOP:  # noqa: PLR2004 - the top folder and a file
-        raise refused(f"member {shown!r} does not lie in {TOP}/", where)
+        raise refused("seal-member-elsewhere", where, member=shown, top=TOP)
     return PurePosixPath(*path.parts[1:]).as_posix()
 
 

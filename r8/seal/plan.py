@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import BundleError
+from r8.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from r8.evidence.reader import Evidence
 
+# Where a plan is written: in the event run_begin of every run, in the site file, or nowhere; the
+# ids are entries of the catalogues.
+BY_EVENT, BY_SITE, BY_RUNS = "plan-by-event", "plan-by-site", "plan-by-runs"
 _KEYS = ("arms", "levels", "blocks", "places")
 # A cell's name as the matrix writes it, at the end of its run id.
 _PLACE = re.compile(r"b(?P<block>\d+)-(?P<arm>.+)-c(?P<level>\d+)")
@@ -80,7 +84,7 @@ def _cell(evidence: Evidence) -> tuple[int, str, int]:
 
 def _name(cell: tuple[int, str, int]) -> str:
     block, arm, level = cell
-    return f"block {block} {arm} c{level}"
+    return f"b{block}-{arm}-c{level}"
 
 
 def _plan(runs: Sequence[Evidence]) -> CampaignPlan:
@@ -88,7 +92,7 @@ def _plan(runs: Sequence[Evidence]) -> CampaignPlan:
     found = {json.dumps(_recorded(one), sort_keys=True) for one in runs}
     if len(found) > 1:
         raise BundleError(
-            f"runs of campaign {first.campaign_id} carry {len(found)} different plans",
+            Message(id="seal-plans-differ", facts={"plans": len(found)}),
             where=first.campaign_id,
             next_step="seal the runs of one campaign as it was run",
         )
@@ -99,7 +103,7 @@ def _plan(runs: Sequence[Evidence]) -> CampaignPlan:
         arms=tuple(plan["arms"]),
         levels=tuple(plan["levels"]),
         blocks=plan["blocks"],
-        source=plan.get("source", "the run_begin event of every run"),
+        source=plan.get("source", BY_EVENT),
         places=_named(plan.get("places", ()), first.campaign_id),
     )
 
@@ -123,7 +127,7 @@ def _named(places: Sequence[str], campaign_id: str) -> tuple[str, ...]:
     for name in places:
         if not _PLACE.fullmatch(name):
             raise BundleError(
-                f"the plan names a cell {name!r}, which is no cell",
+                Message(id="seal-plan-of-no-cell", facts={"cell": name}),
                 where=campaign_id,
                 next_step="seal the runs as they were recorded",
             )
@@ -141,7 +145,7 @@ def _by_site(runs: Sequence[Evidence]) -> dict[str, Any] | None:
         "arms": sorted({*arms, *(one.run.arm for one in runs)}),
         "levels": sorted(levels),
         "blocks": max(blocks, 1 + max(one.run.block for one in runs)),
-        "source": "the site file: these runs do not carry the campaign's own plan",
+        "source": BY_SITE,
     }
 
 
@@ -150,5 +154,5 @@ def _by_runs(runs: Sequence[Evidence]) -> dict[str, Any]:
         "arms": sorted({one.run.arm for one in runs}),
         "levels": sorted({one.run.concurrency for one in runs}),
         "blocks": 1 + max(one.run.block for one in runs),
-        "source": "the runs alone: nothing says what was planned",
+        "source": BY_RUNS,
     }

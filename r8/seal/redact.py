@@ -103,13 +103,13 @@ def redact(evidence: Evidence, target: Path, names: Pseudonyms) -> None:
     (target / MANIFEST).write_text(manifest_text(target))
 
 
-def names_left(directory: Path) -> list[str]:
+def names_left(directory: Path) -> list[tuple[str, str]]:
     """Addresses that still stand in the text files of a run, with their file; for the verifier."""
-    left: list[str] = []
+    left: list[tuple[str, str]] = []
     for path in _text_files(directory):
         found = Pseudonyms()
         _find_addresses(_read_text(path), found)
-        left += [f"{word} in {path.relative_to(directory).as_posix()}" for word in found.words]
+        left += [(word, path.relative_to(directory).as_posix()) for word in found.words]
     return left
 
 

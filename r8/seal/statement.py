@@ -12,9 +12,10 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from r8.errors import EXIT_REPRODUCED, BundleError
+from r8.errors import EXIT_REPRODUCED
 from r8.evidence.manifest import MANIFEST
 from r8.model import Outcome
+from r8.seal.archive import refused
 from r8.verdict.judge import exit_code
 
 if TYPE_CHECKING:
@@ -84,28 +85,20 @@ def open_envelope(text: str, where: str) -> tuple[bytes, dict[str, bytes]]:
     try:
         value = json.loads(text)
         if value["payloadType"] != PAYLOAD_TYPE:
-            raise _no_envelope(f"payload type {value['payloadType']!r}", where)
+            raise refused("seal-other-payload", where, payload=str(value["payloadType"]))
         payload = base64.b64decode(value["payload"], validate=True)
         signatures = {
             str(one["keyid"]): base64.b64decode(one["sig"], validate=True)
             for one in value["signatures"]
         }
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
-        raise _no_envelope(str(error), where) from error
+        raise refused("seal-no-envelope", where, error=str(error)) from error
     # Two texts of one envelope would let somebody change the file and not its meaning.
     if envelope(payload, signatures) != text:
-        raise _no_envelope("it is not in canonical form", where)
+        raise refused("seal-not-canonical", where)
     return payload, signatures
 
 
 def key_id(public: Mapping[str, str]) -> str:
     """A name for a public key: the SHA-256 of its canonical text, in hex."""
     return hashlib.sha256(canonical(dict(public)).encode()).hexdigest()
-
-
-def _no_envelope(why: str, where: str) -> BundleError:
-    return BundleError(
-        f"{ENVELOPE} is not a signed statement: {why}",
-        where=where,
-        next_step="fetch the bundle again from whoever sealed it",
-    )

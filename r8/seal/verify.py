@@ -1,21 +1,28 @@
-"""Is this bundle whole, unaltered, and does it say what its own rows say? One answer a check.
+"""Is this bundle whole, unaltered, and does it say what its own rows say? One answer a step.
 
 The order is that of trust: the archive, the bytes, the signature, the runs, and only then whether
-what was stated follows from them. A check whose ground failed is not reached, and that is no pass;
-rows that nobody vouches for are not even read.
+what was stated follows from them. A step is not reached when one that it rests on failed, and that
+is no pass; rows that nobody vouches for are not even read.
 Nothing here uses a network, a subprocess or a clock; the signature check is handed in, because an
 ssh signature needs ssh-keygen.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
 
-from r8.errors import EXIT_INVALID, R8Error
-from r8.seal import verify_content, verify_seal
-from r8.seal.verify_case import Case, Check, Standing
+from r8.errors import EXIT_INVALID, BundleError, R8Error
+from r8.evidence.manifest import MANIFEST, parse_manifest, relative_files, sha256_file
+from r8.message import Answer, Message
+from r8.seal import contents
+from r8.seal.archive import unpack
+from r8.seal.bundle import SIGNER
+from r8.seal.contents import BundleCase
+from r8.seal.statement import ENVELOPE, key_id, open_envelope, pae
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,25 +30,22 @@ if TYPE_CHECKING:
 
     from r8.model import Claim
 
-_CHECKS: tuple[tuple[str, Callable[[Case], str]], ...] = (
-    ("archive", verify_seal.archive),
-    ("manifest", verify_seal.manifest),
-    ("statement", verify_seal.statement),
-    ("signature", verify_seal.signature),
-    ("runs", verify_content.runs),
-    ("contents", verify_content.contents),
-    ("completeness", verify_content.complete),
-    ("metrics", verify_content.recomputed("metrics", "run_id phase metric statistic")),
-    ("certificate", verify_content.recomputed("certificate", "run_id rule_id")),
-    ("verdicts", verify_content.recomputed("verdicts", "claim.claim_id")),
-    ("predicate", verify_content.predicate),
-    ("redaction", verify_content.redaction),
-)
-# Checks that everything below them stands on; the rest stand beside one another.
-_GROUND = {"archive", "manifest", "statement", "signature", "runs"}
+# What lies outside the manifest beside itself: the statement about it.
+OUTSIDE = {ENVELOPE}
+# Digits of a digest or key that a person is shown.
+_DIGITS = 12
 
 
-def verify(  # each part of a verification is named once
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a verification: held, refuted, or unknown where it was not reached."""
+
+    name: str
+    answer: Answer
+    reasons: tuple[Message, ...]
+
+
+def verify(
     source: Path,
     workspace: Path,
     claims: Sequence[Claim],
@@ -49,8 +53,8 @@ def verify(  # each part of a verification is named once
     *,
     key: Mapping[str, str] | None = None,
     unsigned_allowed: bool = False,
-) -> list[Check]:
-    """Verify a bundle, or the directory it was unpacked into; one check a line, never an exception.
+) -> list[Step]:
+    """Verify a bundle, or the directory it was unpacked into; every step, never an exception.
 
     Args:
         source: the archive, or a directory that holds `bundle.json`.
@@ -62,7 +66,7 @@ def verify(  # each part of a verification is named once
 
     """
     tree = source if source.is_dir() else workspace
-    case = Case(
+    case = BundleCase(
         source=source,
         tree=tree.resolve(),
         claims=claims,
@@ -70,23 +74,102 @@ def verify(  # each part of a verification is named once
         key=key,
         unsigned_allowed=unsigned_allowed,
     )
-    done: list[Check] = []
-    for name, check in _CHECKS:
-        testbed = [one for one in done if one.name in _GROUND and one.standing is not Standing.PASS]
-        if testbed:
-            text = f"not reached: {testbed[0].name} failed"
-            done.append(Check(name=name, standing=Standing.NOT_REACHED, text=text))
-            continue
-        try:
-            text, standing = check(case), Standing.PASS
-        except R8Error as error:
-            text, standing = error.what, Standing.FAIL
-        except (OSError, ValueError, KeyError, TypeError, duckdb.Error) as error:
-            text, standing = f"unreadable: {type(error).__name__}: {error}", Standing.FAIL
-        done.append(Check(name=name, standing=standing, text=text.replace("\n", " ")))
+    done: list[Step] = []
+    for name, check in _STEPS:
+        missing = [one for one in done if one.name in _RESTED_ON and one.answer is not Answer.HELD]
+        if missing:
+            why = Message(id="seal-not-reached", facts={"step": missing[0].name})
+            done.append(Step(name=name, answer=Answer.UNKNOWN, reasons=(why,)))
+        else:
+            done.append(_done(name, check, case))
     return done
 
 
-def exit_code(checks: Sequence[Check]) -> int:
-    """0 when every check passed, else 3."""
-    return 0 if all(one.standing is Standing.PASS for one in checks) else EXIT_INVALID
+def _done(name: str, check: Callable[[BundleCase], Sequence[Message]], case: BundleCase) -> Step:
+    try:
+        return Step(name=name, answer=Answer.HELD, reasons=tuple(check(case)))
+    except BundleError as error:
+        why = error.reason
+    except R8Error as error:
+        why = Message(id="seal-evidence-refused", facts={"error": error.what})
+    except (OSError, ValueError, KeyError, TypeError, duckdb.Error) as error:
+        facts = {"kind": type(error).__name__, "error": str(error)}
+        why = Message(id="seal-step-failed", facts=facts)
+    return Step(name=name, answer=Answer.REFUTED, reasons=(why,))
+
+
+def exit_code(steps: Sequence[Step]) -> int:
+    """0 when every step held, else 3."""
+    return 0 if all(one.answer is Answer.HELD for one in steps) else EXIT_INVALID
+
+
+def _archive(case: BundleCase) -> list[Message]:
+    """Unpack it; every member is a plain file of a bundle."""
+    if case.source.is_dir():
+        return [Message(id="seal-a-directory")]
+    unpack(case.source, case.tree)
+    return [Message(id="seal-unpacked", facts={"files": len(relative_files(case.tree))})]
+
+
+def _manifest(case: BundleCase) -> list[Message]:
+    """Every file has the digest the manifest lists, and no file is besides."""
+    listed = parse_manifest(case.tree)
+    present = set(relative_files(case.tree)) - OUTSIDE
+    for name in sorted(present - set(listed)):
+        raise case.refused("seal-file-unlisted", file=name)
+    for name, digest in listed.items():
+        if name not in present:
+            raise case.refused("seal-file-missing", file=name)
+        if sha256_file(case.tree / name) != digest:
+            raise case.refused("seal-file-differs", file=name)
+    return [Message(id="seal-digests", facts={"files": len(listed)})]
+
+
+def _statement(case: BundleCase) -> list[Message]:
+    """The statement in the envelope is about this manifest."""
+    text = (case.tree / ENVELOPE).read_text(encoding="utf-8")
+    case.payload, _ = open_envelope(text, case.source.name)
+    subject = json.loads(case.payload)["subject"][0]
+    manifest, named = sha256_file(case.tree / MANIFEST), subject["digest"]["sha256"]
+    if subject["name"] != MANIFEST or named != manifest:
+        raise case.refused(
+            "seal-other-manifest", named=named[:_DIGITS], manifest=manifest[:_DIGITS]
+        )
+    return [Message(id="seal-statement", facts={"manifest": manifest[:_DIGITS]})]
+
+
+def _signature(case: BundleCase) -> list[Message]:
+    """The envelope is signed by the key that was given, or by the one inside."""
+    text = (case.tree / ENVELOPE).read_text(encoding="utf-8")
+    payload, signatures = open_envelope(text, case.source.name)
+    if not signatures:
+        if case.unsigned_allowed and case.key is None:
+            return [Message(id="seal-unsigned-accepted")]
+        raise case.refused("seal-unsigned")
+    own = json.loads((case.tree / SIGNER).read_text(encoding="utf-8"))
+    public = case.key or own
+    wanted = key_id(public)[:_DIGITS]
+    if (found := signatures.get(key_id(public))) is None:
+        raise case.refused("seal-other-key", key=next(iter(signatures))[:_DIGITS], wanted=wanted)
+    if len(signatures) > 1 or not case.verifies(public, found, pae(payload)):
+        raise case.refused("seal-bad-signature", key=wanted)
+    signed = Message(id="seal-signed", facts={"kind": public["kind"], "key": wanted})
+    return [signed, Message(id="seal-key-given" if case.key else "seal-key-inside")]
+
+
+_STEPS: tuple[tuple[str, Callable[[BundleCase], Sequence[Message]]], ...] = (
+    ("archive", _archive),
+    ("manifest", _manifest),
+    ("statement", _statement),
+    ("signature", _signature),
+    ("runs", contents.runs),
+    ("contents", contents.contents),
+    ("completeness", contents.complete),
+    ("metrics", contents.recomputed("metrics", "run_id phase metric statistic")),
+    ("certificate", contents.recomputed("certificate", "run_id rule_id")),
+    ("verdicts", contents.recomputed("verdicts", "claim.claim_id")),
+    ("predicate", contents.predicate),
+    ("redaction", contents.redaction),
+)
+# Steps that everything below them rests on; the others do not depend on one another.
+_RESTED_ON = {"archive", "manifest", "statement", "signature", "runs"}

@@ -10,13 +10,13 @@ are the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from r8.claims.measured import TOLERANCE, Measure, measure_of
 from r8.claims.reader import LOOKS, MIN_BLOCKS
 from r8.model import Basis, Claim, Outcome, Verdict
-from r8.verdict.judge import judge_session
+from r8.verdict.judge import judge_session, of_a_rehearsal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from r8.claims.ledger import Figure, Ledger
     from r8.claims.reports import Reports
     from r8.message import Message
-    from r8.model import Run
+    from r8.model import Reason, Run
     from r8.verdict.session import Session
 
 # What two sets of runs are compared by: metric, statistic, unit of the view.
@@ -49,12 +49,20 @@ class DiffRow:
     high: float | None
     unit: str
     deviation: float | None  # (measured - published) / published, unrounded
+    at_least: float | None = None  # the ratio a printed comparison stands for
     why_not: Message | None = None
 
     @property
     def outcome(self) -> Outcome:
         """The verdict's outcome; what R8 cannot measure is not measured."""
         return Outcome.NOT_MEASURED if self.verdict is None else self.verdict.outcome
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why it came to that: the verdict's reasons, or why R8 cannot measure it."""
+        if self.verdict is not None:
+            return self.verdict.reasons
+        return () if self.why_not is None else (self.why_not,)
 
 
 def claim_of(figure: Figure, measure: Measure, report_id: str) -> Claim:
@@ -114,28 +122,9 @@ def _settled(verdict: Verdict, runs: Sequence[Run]) -> Verdict:
     modelled = [run for run in runs if run.basis is not Basis.MEASURED]
     if verdict.outcome is not Outcome.NOT_MEASURED or len(modelled) < len(runs):
         return verdict
-    run = modelled[0]
-    reason = (
-        f"basis: published measured, run {run.run_id} {run.basis}: a device shaped after the "
-        "published numbers proves nothing about them"
-    )
-    return _with(verdict, Outcome.NOT_COMPARABLE, reason)
-
-
-def _with(verdict: Verdict, outcome: Outcome, reason: str) -> Verdict:
-    return Verdict(
-        claim=verdict.claim,
-        outcome=outcome,
-        estimate=verdict.estimate,
-        low=verdict.low,
-        high=verdict.high,
-        confidence=verdict.confidence,
-        n_blocks=verdict.n_blocks,
-        estimator=verdict.estimator,
-        basis=verdict.basis,
-        reason=reason,
-        run_ids=verdict.run_ids,
-    )
+    why = of_a_rehearsal(modelled)
+    reasons = verdict.reasons if why is None else (why,)
+    return replace(verdict, outcome=Outcome.NOT_COMPARABLE, reasons=reasons)
 
 
 def _row(figure: Figure, measure: Measure, verdict: Verdict) -> DiffRow:
@@ -148,12 +137,10 @@ def _row(figure: Figure, measure: Measure, verdict: Verdict) -> DiffRow:
         for one in (verdict.estimate, verdict.low, verdict.high)
     ]
     estimate = verdict.estimate
-    published = figure.as_printed
-    if ratio:
-        published += f" (>= {measure.claimed:.4g} x)"
     return DiffRow(
         name=figure.figure_id,
-        published=published,
+        published=figure.as_printed,
+        at_least=measure.claimed if ratio else None,
         verdict=verdict,
         measured=shown[0],
         low=shown[1],

@@ -19,11 +19,11 @@ from r8.claims.printed import printed_numbers
 from r8.claims.reader import LOOKS, MIN_BLOCKS
 from r8.errors import UsageError
 from r8.forensics.certificate import objections
-from r8.message import Message
-from r8.model import Basis, Claim, Outcome
+from r8.message import Answer, Check, Message, parse_reason
+from r8.model import Claim, Outcome
 from r8.roles import Role
 from r8.verdict.diff import claim_of
-from r8.verdict.judge import CLUSTER_RUNG, judge_session
+from r8.verdict.judge import judge_session, of_a_rehearsal, ordered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from r8.claims.ledger import Ledger
     from r8.claims.reports import Reports
     from r8.message import Fact
-    from r8.model import Run, Verdict
+    from r8.model import Reason, Run, Verdict
     from r8.verdict.session import Session
 
 GATES = ("G1", "G2", "G3", "G4")
@@ -63,7 +63,7 @@ class GateItem:
 
     name: str
     outcome: Outcome
-    message: Message
+    reasons: tuple[Reason, ...]
 
 
 def gate(
@@ -99,7 +99,7 @@ def gate(
 
 
 def _item(name: str, outcome: Outcome, entry: str, **facts: Fact) -> GateItem:
-    return GateItem(name=name, outcome=outcome, message=Message(id=entry, facts=facts))
+    return GateItem(name=name, outcome=outcome, reasons=(Message(id=entry, facts=facts),))
 
 
 def _limit(ledger: Ledger, figure_id: str) -> float:
@@ -113,30 +113,38 @@ def _limit(ledger: Ledger, figure_id: str) -> float:
     return float(value)
 
 
-def _foreign(runs: Sequence[Run]) -> GateItem | None:
+def _foreign(name: str, runs: Sequence[Run]) -> GateItem | None:
     """A gate of a real array has nothing to say about a rehearsal."""
-    for run in runs:
-        if run.basis is not Basis.MEASURED or run.fallback_level != CLUSTER_RUNG:
-            facts = {"run": run.run_id, "basis": str(run.basis), "level": run.fallback_level}
-            return _item("basis", Outcome.NOT_COMPARABLE, "gate-foreign", **facts)
-    return None
+    why = of_a_rehearsal(runs)
+    if why is None:
+        return None
+    about = Message(id="gate-of-array")
+    return GateItem(name=name, outcome=Outcome.NOT_COMPARABLE, reasons=(about, why))
 
 
 # ---------------------------------------------------------------- G1
 
 
 def _drives(session: Session, ledger: Ledger) -> GateItem:
-    foreign = _foreign(session.runs)
+    foreign = _foreign("drives", session.runs)
     if foreign is not None:
-        return replace(foreign, name="drives")
+        return foreign
     wanted = round(_limit(ledger, "gate.g1.drives"))
     rows = session.connection.execute(_DRIVES, {"kinds": list(DRIVE_KINDS)}).fetchall()
     by_run = dict(rows)
     if not by_run:
         return _item("drives", Outcome.INVALID, "gate-no-topology")
     fewest = min(int(by_run.get(run.run_id, 0)) for run in session.runs)
-    outcome = Outcome.REPRODUCED if fewest >= wanted else Outcome.DEVIATES
-    return _item("drives", outcome, "gate-drives", found=fewest, wanted=wanted)
+    drives = Check(
+        quantity="drives of the array",
+        measured=fewest,
+        op=">=",
+        limit=wanted,
+        unit="drives",
+        message="gate-drives",
+    )
+    outcome = Outcome.REPRODUCED if drives.answer is Answer.HELD else Outcome.DEVIATES
+    return GateItem(name="drives", outcome=outcome, reasons=(drives,))
 
 
 # ---------------------------------------------------------------- G2
@@ -156,8 +164,9 @@ def _within_r1(session: Session, ledger: Ledger, reports: Reports) -> list[GateI
 
 
 def _judged(verdict: Verdict) -> GateItem:
-    facts = {"claimed": verdict.claim.as_printed, "reason": verdict.reason}
-    return _item(verdict.claim.claim_id, verdict.outcome, "gate-claim", **facts)
+    published = Message(id="gate-published", facts={"claimed": verdict.claim.as_printed})
+    reasons = (published, *verdict.reasons)
+    return GateItem(name=verdict.claim.claim_id, outcome=verdict.outcome, reasons=reasons)
 
 
 def _line_efficiency(
@@ -168,38 +177,49 @@ def _line_efficiency(
     runs = [run for run in session.runs if run.scenario == R1_SCENARIO]
     if not runs:
         return _item(name, Outcome.NOT_MEASURED, "gate-no-run", scenario=R1_SCENARIO)
-    foreign = _foreign(runs)
+    foreign = _foreign(name, runs)
     if foreign is not None:
-        return replace(foreign, name=name)
+        return foreign
     line = line_bytes_per_s or _published_line(runs, ledger, reports)
     if line is None:
         return _item(name, Outcome.NOT_COMPARABLE, "gate-no-line")
-    refused = objections(runs, session.findings, session.runs)
+    refused = ordered(objections(runs, session.findings, session.runs))
     if refused:
-        facts = {"rule": refused[0].rule_id, "run": refused[0].run_id}
-        return _item(name, Outcome.INVALID, "gate-invalid", **facts)
+        return GateItem(name=name, outcome=Outcome.INVALID, reasons=refused)
     shares = []
     for run in runs:
         found = session.value(run, "ceiling_bandwidth", phase="calibration")
         if found.value is None:
-            facts = {"run": run.run_id, "reason": found.reason or "-"}
-            return _item(name, Outcome.INVALID, "gate-no-stress", **facts)
+            silent = Message(id="gate-no-stress", facts={"run": run.run_id})
+            why = [parse_reason(found.reason)] if found.reason else []
+            return GateItem(name=name, outcome=Outcome.INVALID, reasons=(silent, *why))
         shares.append(found.value / line)
-    wanted = _limit(ledger, "gate.g2.line") / 100
-    passed = sum(share >= wanted for share in shares)
-    outcome = Outcome.INCONCLUSIVE
-    if passed in {0, len(shares)}:
-        outcome = Outcome.REPRODUCED if passed else Outcome.DEVIATES
-    return _item(
-        name,
-        outcome,
-        "gate-line",
-        lowest_share=min(shares),
-        highest_share=max(shares),
-        n=len(shares),
-        wanted_share=wanted,
-        line_bytes_per_s=line,
+    return _of_line(name, shares, _limit(ledger, "gate.g2.line") / 100, line)
+
+
+def _of_line(name: str, shares: Sequence[float], wanted: float, line: float) -> GateItem:
+    """Passed when the slowest run reaches the share, failed when not even the fastest does."""
+    about = Message(id="gate-line", facts={"runs": len(shares), "line_bytes_per_s": line})
+    slowest, fastest = (
+        Check(
+            quantity="ceiling_bandwidth / line",
+            measured=share,
+            op=">=",
+            limit=wanted,
+            unit="share",
+            message=message,
+        )
+        for share, message in (
+            (min(shares), "gate-line-slowest"),
+            (max(shares), "gate-line-fastest"),
+        )
     )
+    outcome = Outcome.INCONCLUSIVE
+    if slowest.answer is Answer.HELD:
+        outcome = Outcome.REPRODUCED
+    elif fastest.answer is not Answer.HELD:
+        outcome = Outcome.DEVIATES
+    return GateItem(name=name, outcome=outcome, reasons=(about, slowest, fastest))
 
 
 def _published_line(runs: Sequence[Run], ledger: Ledger, reports: Reports) -> float | None:

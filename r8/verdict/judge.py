@@ -6,7 +6,7 @@ certificate hold, are there enough blocks, and only then: what do the numbers sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from r8.claims.reader import is_published
@@ -19,9 +19,9 @@ from r8.errors import (
     UsageError,
 )
 from r8.forensics.certificate import objections
-from r8.message import Answer
+from r8.message import Answer, Check, Message
 from r8.model import Basis, Outcome, Verdict
-from r8.verdict.numbers import Reading, read_numbers
+from r8.verdict.numbers import Judged, NumberMissing, judge_numbers
 from r8.verdict.session import (
     OWN_LEVEL,
     Block,
@@ -38,16 +38,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from r8.evidence.reader import Evidence
-    from r8.model import Claim, Run
+    from r8.model import Claim, Finding, Reason, Run
 
-# The rung of a site that is no rehearsal; published claims are about such sites only.
-CLUSTER_RUNG = "cluster"
+# The fallback level of a site that is no rehearsal; published claims are about such sites only.
+CLUSTER = "cluster"
 # What explains other findings comes first: a request that failed leaves no hits and no bytes.
 CAUSES = ("Q2", "E1", "Q1")
 # Metrics that a formula makes of what was measured: shares of an hour nobody lived through.
 MODELLED_METRICS = frozenset({"utilisation_modelled"})
-# Objections printed in full in a reason; the certificate table has them all.
-OBJECTIONS_SHOWN = 3
 # The worst outcome decides the exit code; outcomes that judged nothing do not count.
 _EXIT_CODES = (
     (Outcome.INVALID, EXIT_INVALID),
@@ -62,7 +60,7 @@ class _Refusal(Exception):  # noqa: N818  # an answer, not an error
     """The claim is not judged by numbers, and why."""
 
     outcome: Outcome
-    reason: str
+    reasons: tuple[Reason, ...]
     blocks: tuple[Block, ...] = ()
 
 
@@ -130,79 +128,98 @@ def _judge_claim(session: Session, claim: Claim, reference: Session | None) -> V
     try:
         blocks, left_out = _blocks(session, claim, runs)
         others = _reference_blocks(claim, blocks, reference)
-        reading = read_numbers(session, claim, blocks, reference, others)
-        outcome, reason = _outcome(claim, blocks, reading)
-        if left_out:
-            reason += f"; not used: {', '.join(left_out)}"
+        judged = judge_numbers(session, claim, blocks, reference, others)
     except _Refusal as refusal:
-        return _verdict(claim, runs, refusal.blocks, refusal.outcome, refusal.reason)
-    return _verdict(claim, runs, blocks, outcome, reason, reading)
+        return _verdict(claim, runs, refusal.blocks, refusal.outcome, refusal.reasons)
+    except NumberMissing as absent:
+        return _verdict(claim, runs, blocks, Outcome.INVALID, absent.reasons)
+    outcome, reasons = _outcome(claim, blocks, judged)
+    reasons += tuple(replace(gap, id="verdict-left-out") for gap in left_out)
+    return _verdict(claim, runs, blocks, outcome, reasons, judged)
 
 
-def _blocks(session: Session, claim: Claim, runs: list[Run]) -> tuple[tuple[Block, ...], list[str]]:
-    """Whole blocks that may be judged, and the names of blocks left out.
+def _blocks(
+    session: Session, claim: Claim, runs: list[Run]
+) -> tuple[tuple[Block, ...], list[Message]]:
+    """Whole blocks that may be judged, and the blocks left out.
 
     Raises:
         _Refusal: not measured, not comparable, or invalid.
 
     """
     if not runs:
-        raise _Refusal(
-            outcome=Outcome.NOT_MEASURED,
-            reason=f"no run of {claim.scenario} at level {claim.level}",
-        )
+        raise _not_measured("verdict-no-run", scenario=claim.scenario, level=claim.level)
     for arm in arms_of(claim):
         if all(run.arm != arm for run in runs):
-            raise _Refusal(outcome=Outcome.NOT_MEASURED, reason=f"no run of arm {arm}")
+            raise _not_measured("verdict-no-arm", arm=arm)
     mine = [run for run in runs if run.arm in arms_of(claim)]
     _refuse_incomparable(claim, mine)
     blocks, left_out, holes = blocks_of(claim, mine)
     if holes:
-        raise _Refusal(
-            outcome=Outcome.INVALID,
-            reason=f"blocks may not be picked: {'; '.join(holes)}",
-            blocks=tuple(blocks),
-        )
+        picked = Message(id="verdict-blocks-picked")
+        raise _Refusal(outcome=Outcome.INVALID, reasons=(picked, *holes), blocks=tuple(blocks))
     if not blocks:
-        raise _Refusal(outcome=Outcome.NOT_MEASURED, reason="; ".join(left_out))
+        raise _Refusal(outcome=Outcome.NOT_MEASURED, reasons=tuple(left_out))
     _refuse_invalid(session, blocks)
     return tuple(blocks), left_out
 
 
+def _not_measured(entry: str, **facts: str) -> _Refusal:
+    return _Refusal(outcome=Outcome.NOT_MEASURED, reasons=(Message(id=entry, facts=facts),))
+
+
 def _refuse_incomparable(claim: Claim, runs: Sequence[Run]) -> None:
-    if is_published(claim):
-        for run in runs:
-            if run.basis is not Basis.MEASURED:
-                reason = (
-                    f"run {run.run_id} is {run.basis}: a device shaped after the published numbers "
-                    "proves nothing about them"
-                )
-                raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=reason)
-            if run.fallback_level != CLUSTER_RUNG:
-                step = run.fallback_level
-                reason = f"rung: published cluster, run {run.run_id} rehearsal step {step!r}"
-                raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=reason)
-    difference = keys_differ(claim, runs) or unlike(
-        runs, absolute=claim.denominator_arm is None, each=claim.level == OWN_LEVEL
+    difference = (
+        (of_a_rehearsal(runs) if is_published(claim) else None)
+        or keys_differ(claim, runs)
+        or unlike(runs, absolute=claim.denominator_arm is None, each=claim.level == OWN_LEVEL)
     )
     if difference:
-        raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=difference)
+        raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reasons=(difference,))
+
+
+def of_a_rehearsal(runs: Sequence[Run]) -> Check | None:
+    """The first run that proves nothing about published numbers, and why; None: they all may."""
+    for run in runs:
+        for check in (
+            Check(
+                quantity="basis",
+                measured=str(run.basis),
+                op="==",
+                limit=str(Basis.MEASURED),
+                message="verdict-basis",
+                facts={"run": run.run_id},
+            ),
+            Check(
+                quantity="fallback_level",
+                measured=run.fallback_level,
+                op="==",
+                limit=CLUSTER,
+                message="verdict-fallback-level",
+                facts={"run": run.run_id},
+            ),
+        ):
+            if check.answer is not Answer.HELD:
+                return check
+    return None
 
 
 def _refuse_invalid(session: Session, blocks: Sequence[Block]) -> None:
     used = [run for block in blocks for run in block.runs]
-    found = objections(used, session.findings, session.runs)
-    if not found:
-        return
-    found.sort(key=lambda one: (one.answer is Answer.UNKNOWN, one.rule_id not in CAUSES))
-    shown = [str(one) for one in found[:OBJECTIONS_SHOWN]]
-    more = len(found) - len(shown)
-    reason = " | ".join(shown) + (f" | and {more} more findings" if more else "")
-    raise _Refusal(outcome=Outcome.INVALID, reason=reason, blocks=tuple(blocks))
+    found = ordered(objections(used, session.findings, session.runs))
+    if found:
+        raise _Refusal(outcome=Outcome.INVALID, reasons=found, blocks=tuple(blocks))
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings that object, what explains the others first: refuted ones, and causes among them."""
+    return tuple(
+        sorted(findings, key=lambda one: (one.answer is Answer.UNKNOWN, one.rule_id not in CAUSES))
+    )
 
 
 def _reference_blocks(
-    claim: Claim, blocks: Sequence[Block], reference: Session | None
+    claim: Claim, blocks: tuple[Block, ...], reference: Session | None
 ) -> tuple[Block, ...]:
     """Blocks of the reference runs; empty for claims that need none.
 
@@ -214,34 +231,39 @@ def _reference_blocks(
         return ()
     runs = [] if reference is None else relevant(claim, reference.runs)
     if reference is None or not runs:
-        raise _Refusal(
-            outcome=Outcome.NOT_MEASURED,
-            reason="no other runs of this scenario and level are its reference",
-            blocks=tuple(blocks),
-        )
+        alone = Message(id="verdict-no-reference")
+        raise _Refusal(outcome=Outcome.NOT_MEASURED, reasons=(alone,), blocks=blocks)
     others, _ = _blocks(reference, claim, runs)
     both = [run for block in (*blocks, *others) for run in block.runs]
     difference = unlike(both, absolute=claim.unit not in {"x", ""}, each=claim.level == OWN_LEVEL)
     if difference:
-        raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reason=f"reference: {difference}")
+        against = Message(id="verdict-of-reference")
+        raise _Refusal(outcome=Outcome.NOT_COMPARABLE, reasons=(against, difference))
     return others
 
 
-def _outcome(claim: Claim, blocks: Sequence[Block], reading: Reading) -> tuple[Outcome, str]:
-    if reading.missing:
-        return Outcome.INVALID, f"no number to judge: {reading.missing}"
-    interval = reading.interval
-    if len(blocks) < claim.min_blocks or interval is None:
-        reason = f"{len(blocks)} of {claim.min_blocks} blocks the plan needs; {reading.text}"
-        return Outcome.INCONCLUSIVE, reason
-    low, high = reading.limits
+def _outcome(
+    claim: Claim, blocks: Sequence[Block], judged: Judged
+) -> tuple[Outcome, tuple[Reason, ...]]:
+    enough = Check(
+        quantity="blocks",
+        measured=len(blocks),
+        op=">=",
+        limit=claim.min_blocks,
+        unit="blocks",
+        message="verdict-blocks",
+    )
+    interval = judged.interval
+    if enough.answer is not Answer.HELD or interval is None:
+        return Outcome.INCONCLUSIVE, (enough, *judged.arithmetic)
+    low, high = judged.limits
     if interval.low >= low and (high is None or interval.high <= high):
         outcome = Outcome.REPRODUCED
     elif interval.high < low or (high is not None and interval.low > high):
         outcome = Outcome.DEVIATES
     else:
         outcome = Outcome.INCONCLUSIVE
-    return outcome, reading.text
+    return outcome, judged.arithmetic
 
 
 def _verdict(
@@ -249,22 +271,22 @@ def _verdict(
     runs: Sequence[Run],
     blocks: Sequence[Block],
     outcome: Outcome,
-    reason: str,
-    reading: Reading | None = None,
+    reasons: tuple[Reason, ...],
+    judged: Judged | None = None,
 ) -> Verdict:
     used = tuple(run for block in blocks for run in block.runs)
-    interval = reading.interval if reading else None
+    interval = judged.interval if judged else None
     return Verdict(
         claim=claim,
         outcome=outcome,
-        estimate=reading.estimate if reading else None,
+        estimate=judged.estimate if judged else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        confidence=reading.confidence if reading and interval else None,
+        confidence=judged.confidence if judged and interval else None,
         n_blocks=len(blocks),
-        estimator=reading.estimator if reading else "",
+        estimator=judged.estimator if judged else "",
         basis=_basis(claim, used or tuple(runs)),
-        reason=reason,
+        reasons=reasons,
         run_ids=tuple(run.run_id for run in used),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from r8.claims.interpretation import interpreted
 from r8.claims.reader import is_published
+from r8.message import Answer, Check, Message, parse_reason
 from r8.units import BYTES_PER_GB, gb_per_s, ms_from_ns, s_from_ns
 from r8.verdict.intervals import (
     Interval,
@@ -20,7 +21,8 @@ from r8.verdict.intervals import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from r8.model import Claim, Run
+    from r8.message import Facts
+    from r8.model import Claim, Reason, Run
     from r8.verdict.session import Block, Session
 
 PREDICTED = "predicted_ttft"
@@ -30,6 +32,9 @@ WARM_DEVICE_SHARE_MAX = 0.10
 # One-sided kinds: more than claimed is reported, not failed.
 ONE_SIDED = frozenset({"at-least", "prediction"})
 PER_CENT = "%"
+RATIO = "x"
+# Unit of a quotient of two numbers of one unit, which is printed without one.
+QUOTIENT = "quotient"
 _CONVERSIONS: dict[tuple[str, str], Callable[[float], float]] = {
     ("ns", "s"): s_from_ns,
     ("ns", "ms"): ms_from_ns,
@@ -39,48 +44,44 @@ _CONVERSIONS: dict[tuple[str, str], Callable[[float], float]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Judged:
     """What the numbers of the blocks say about one claim."""
 
     estimate: float | None
-    interval: Interval | None
-    limits: tuple[float, float | None]  # the outcome compares the interval with these
+    interval: Interval | None  # None: fewer than two blocks
+    limits: tuple[float, float | None]  # the interval is held against these; no highest: None
     confidence: float  # of the interval as this kind of claim uses it
     estimator: str
-    text: str  # the arithmetic in words
-    missing: str | None = None  # the first number that is not there, and why
+    arithmetic: tuple[Reason, ...]  # what was divided by what; then the ends against the limits
 
 
-class _MissingNumberError(Exception):
-    """A run without the number a claim needs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberMissing(Exception):  # noqa: N818  # an answer, not an error
+    """A run lacks the number a claim needs, or has one that cannot be divided; and why."""
+
+    reasons: tuple[Reason, ...]
 
 
-def read_numbers(
+def judge_numbers(
     session: Session,
     claim: Claim,
     blocks: Sequence[Block],
     reference: Session | None,
     reference_blocks: Sequence[Block],
-) -> Reading:
-    """The claim's estimate and interval over its blocks, with the limits they are held against."""
+) -> Judged:
+    """The claim's estimate and interval over its blocks, with the limits they are held against.
+
+    Raises:
+        NumberMissing: a run has no such number.
+
+    """
     alpha = alpha_per_look(claim.looks)
-    try:
-        values = [_block_value(session, claim, block) for block in blocks]
-        if claim.kind == "prediction":
-            return _prediction(session, claim, blocks, values, alpha)
-        if claim.kind == "equivalence" and reference is not None:
-            theirs = [_block_value(reference, claim, block) for block in reference_blocks]
-            return _equivalence(claim, values, theirs, alpha)
-    except _MissingNumberError as absent:
-        return Reading(
-            estimate=None,
-            interval=None,
-            limits=(0.0, None),
-            confidence=0.0,
-            estimator="",
-            text="",
-            missing=str(absent),
-        )
+    values = [_block_value(session, claim, block) for block in blocks]
+    if claim.kind == "prediction":
+        return _prediction(session, claim, blocks, values, alpha)
+    if claim.kind == "equivalence" and reference is not None:
+        theirs = [_block_value(reference, claim, block) for block in reference_blocks]
+        return _equivalence(claim, values, theirs, alpha)
     return _plain(claim, values, alpha)
 
 
@@ -112,7 +113,7 @@ def block_ratio(session: Session, block: Block, metric: str, statistic: str | No
     """Numerator over denominator of one block, or the one arm's value, in the metric's own unit.
 
     Raises:
-        _MissingNumberError: a run has no such number.
+        NumberMissing: a run has no such number.
 
     """
     above = _number(session, block.numerator, metric, statistic)[0]
@@ -131,7 +132,8 @@ def _block_value(session: Session, claim: Claim, block: Block) -> float:
         # A page's own GB where the ledger settled it: `r8 diff` divides by the same.
         return gb_per_s(value, claim.unit_base or BYTES_PER_GB)
     if (unit, claim.unit) not in _CONVERSIONS:
-        raise _MissingNumberError(f"{claim.metric} is in {unit!r}, the claim in {claim.unit!r}")
+        facts = {"metric": claim.metric, "unit": unit, "claimed": claim.unit}
+        raise NumberMissing(reasons=(Message(id="verdict-other-unit", facts=facts),))
     return _CONVERSIONS[unit, claim.unit](value)
 
 
@@ -139,100 +141,147 @@ def _number(session: Session, run: Run, metric: str, statistic: str | None) -> t
     found = session.value(run, metric, statistic)
     name = f"{metric} {statistic or ''}".strip()
     if found.value is None:
-        raise _MissingNumberError(f"{run.run_id} has no {name}: {found.reason}")
+        raise _absent(run, name, found.reason)
     if not (math.isfinite(found.value) and found.value > 0):
-        raise _MissingNumberError(f"{run.run_id}: {name} is {found.value}")
+        facts: Facts = {"run": run.run_id, "metric": name, "value": found.value}
+        raise NumberMissing(reasons=(Message(id="verdict-not-positive", facts=facts),))
     return found.value, found.unit
 
 
-def _plain(claim: Claim, values: list[float], alpha: float) -> Reading:
+def _absent(run: Run, metric: str, reason: str | None) -> NumberMissing:
+    absent = Message(id="verdict-no-number", facts={"run": run.run_id, "metric": metric})
+    return NumberMissing(reasons=(absent, *([parse_reason(reason)] if reason else ())))
+
+
+def _plain(claim: Claim, values: list[float], alpha: float) -> Judged:
     """At-least, band and value claims: the blocks' own values against the claim's limits."""
-    limits = limits_of(claim)
     interval = log_interval(values, alpha)
     estimate = geometric_mean(values)
     ratio = claim.interpretation or (claim.unit == PER_CENT and claim.denominator_arm)
-    unit = "x" if ratio else claim.unit
-    text = f"{_shown(estimate)} {unit}{_range(interval)}, claimed {claim.as_printed}"
-    text += f", limit {_shown(limits[0])}"
-    text += f" to {_shown(limits[1])}" if limits[1] is not None else " or more"
+    unit = RATIO if ratio else claim.unit or QUOTIENT
+    facts = {"estimate_value": estimate, "claimed": claim.as_printed, **_ends(interval)}
+    entry = "verdict-value" if interval else "verdict-value-alone"
+    what: list[Reason] = [Message(id=entry, facts={**facts, "unit": unit})]
     if claim.kind == "value" and estimate is not None:
-        text += f", deviation {(estimate - claim.low) / claim.low:+.2%}"
+        deviation = (estimate - claim.low) / claim.low
+        what.append(Message(id="verdict-deviation", facts={"from_deviation": deviation}))
     if is_published(claim):
-        text += "; point check: the published number carries no variance"
-    return _reading(claim, estimate, interval, limits, alpha, text)
+        what.append(Message(id="verdict-point-check"))
+    return _judged(claim, estimate, interval, alpha, what, unit)
 
 
 def _prediction(
     session: Session, claim: Claim, blocks: Sequence[Block], ratios: list[float], alpha: float
-) -> Reading:
+) -> Judged:
     """Measured ratio over predicted ratio, block by block."""
     for run in (run for block in blocks for run in block.runs):
         _require_warm(session, run)
     predicted = [block_ratio(session, block, PREDICTED, claim.statistic) for block in blocks]
     quotients = [ratio / expected for ratio, expected in zip(ratios, predicted, strict=True)]
-    limits = limits_of(claim)
     interval = log_interval(quotients, alpha)
     estimate = geometric_mean(quotients)
-    text = (
-        f"measured {_shown(geometric_mean(ratios))} x{_range(log_interval(ratios, alpha))}, "
-        f"predicted {_shown(geometric_mean(predicted))} x, measured / predicted "
-        f"{_shown(estimate)}{_range(interval)}, limit {_shown(limits[0])} or more"
-    )
-    return _reading(claim, estimate, interval, limits, alpha, text)
+    of_measured = {
+        f"measured_{name}": end for name, end in _ends(log_interval(ratios, alpha)).items()
+    }
+    facts = {
+        "measured_value": geometric_mean(ratios),
+        "predicted_value": geometric_mean(predicted),
+        "estimate_value": estimate,
+        "unit": QUOTIENT,
+    }
+    entry = "verdict-prediction" if interval else "verdict-prediction-alone"
+    what = [Message(id=entry, facts={**facts, **of_measured, **_ends(interval)})]
+    return _judged(claim, estimate, interval, alpha, what, QUOTIENT)
 
 
 def _require_warm(session: Session, run: Run) -> None:
     found = session.value(run, "device_read_bytes", phase="warm")
     if found.value is None:
-        raise _MissingNumberError(f"{run.run_id}: device bytes of the warm reads: {found.reason}")
-    limit = WARM_DEVICE_SHARE_MAX * run.expected_bytes
-    if found.value > limit:
-        raise _MissingNumberError(
-            f"{run.run_id}: its warm reads took {found.value:.0f} B from the device, above "
-            f"{limit:.0f} B: a prediction from them would count the device twice"
-        )
+        raise _absent(run, "device_read_bytes (warm)", found.reason)
+    warm = Check(
+        quantity="device_read_bytes of the warm reads",
+        measured=found.value,
+        op="<=",
+        limit=WARM_DEVICE_SHARE_MAX * run.expected_bytes,
+        unit="bytes",
+        message="verdict-warm-reads",
+        facts={"run": run.run_id},
+    )
+    if warm.answer is not Answer.HELD:
+        raise NumberMissing(reasons=(warm,))
 
 
-def _equivalence(claim: Claim, ours: list[float], theirs: list[float], alpha: float) -> Reading:
+def _equivalence(claim: Claim, ours: list[float], theirs: list[float], alpha: float) -> Judged:
     """Our blocks against the reference's blocks, both with their variance (TOST by Welch)."""
     interval = welch_interval(ours, theirs, alpha)
     mine, reference = geometric_mean(ours), geometric_mean(theirs)
     estimate = None if mine is None or reference is None else mine / reference
-    limits = limits_of(claim)
-    text = (
-        f"{_shown(mine)} against reference {_shown(reference)} of {len(theirs)} blocks, "
-        f"quotient {_shown(estimate)}{_range(interval)}, "
-        f"limit {_shown(limits[0])} to {_shown(limits[1])}"
-    )
-    return _reading(claim, estimate, interval, limits, alpha, text)
+    facts = {
+        "ours_value": mine,
+        "reference_value": reference,
+        "reference_blocks": len(theirs),
+        "estimate_value": estimate,
+        "unit": QUOTIENT,
+    }
+    entry = "verdict-equivalence" if interval else "verdict-equivalence-alone"
+    what = [Message(id=entry, facts={**facts, **_ends(interval)})]
+    return _judged(claim, estimate, interval, alpha, what, QUOTIENT)
 
 
-def _reading(
+def _ends(interval: Interval | None) -> dict[str, float | None]:
+    if interval is None:
+        return {"low_value": None, "high_value": None}
+    return {"low_value": interval.low, "high_value": interval.high}
+
+
+def _judged(
     claim: Claim,
     estimate: float | None,
     interval: Interval | None,
-    limits: tuple[float, float | None],
     alpha: float,
-    text: str,
-) -> Reading:
+    what: Sequence[Reason],
+    unit: str,
+) -> Judged:
     one_sided = claim.kind in ONE_SIDED
-    confidence = 1 - alpha if one_sided else 1 - 2 * alpha
-    side = "one-sided" if one_sided else "two-sided"
-    what = "paired log ratios" if claim.denominator_arm else "log values"
-    method = "Welch t" if claim.kind == "equivalence" else "t"
-    return Reading(
+    limits = limits_of(claim)
+    method = "welch-t" if claim.kind == "equivalence" else "t"
+    values = "log-ratios" if claim.denominator_arm else "log-values"
+    return Judged(
         estimate=estimate,
         interval=interval,
         limits=limits,
-        confidence=confidence,
-        estimator=f"geometric mean over blocks, {method} on {what}, {side} {confidence:.3g}",
-        text=text,
+        confidence=1 - alpha if one_sided else 1 - 2 * alpha,
+        estimator=f"{method}-{values}-{'one-sided' if one_sided else 'two-sided'}",
+        arithmetic=(*what, *_held_against(interval, limits, unit)),
     )
 
 
-def _range(interval: Interval | None) -> str:
-    return "" if interval is None else f" [{_shown(interval.low)}, {_shown(interval.high)}]"
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def _held_against(
+    interval: Interval | None, limits: tuple[float, float | None], unit: str
+) -> list[Check]:
+    """The ends of the interval against the claim's limits; unknown where there is no interval."""
+    low, high = limits
+    ends = [
+        Check(
+            quantity="interval_low",
+            measured=None if interval is None else interval.low,
+            op=">=",
+            limit=low,
+            unit=unit,
+            message="verdict-low-end",
+            facts={"unit": unit},
+        )
+    ]
+    if high is not None:
+        ends.append(
+            Check(
+                quantity="interval_high",
+                measured=None if interval is None else interval.high,
+                op="<=",
+                limit=high,
+                unit=unit,
+                message="verdict-high-end",
+                facts={"unit": unit},
+            )
+        )
+    return ends

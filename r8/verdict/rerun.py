@@ -16,9 +16,9 @@ from scipy import special
 from r8.errors import UsageError
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.gate import refusals
+from r8.message import Answer, Check, Message, answer_of_all, missing, parse_reason
 from r8.metrics.measure import measurements, pick
 from r8.model import KvRun
-from r8.units import s_from_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     import duckdb
 
     from r8.evidence.reader import Evidence
-    from r8.model import Measurement, Run
+    from r8.message import Fact
+    from r8.model import Measurement, Reason, Run
+
+    _Answered = tuple[str, bool, Sequence[Reason]]  # question, whether it held, why
 
 # The bound of MLPerf Inference's TEST01; a tighter claim is the verdict's business, over blocks.
 TIME_TOLERANCE = 0.10
@@ -50,7 +53,7 @@ class Comparison:
     run_id: str
     name: str
     held: bool
-    text: str
+    reasons: tuple[Reason, ...]
 
 
 def drawn(evidences: Sequence[Evidence], seed: int, cells: int = DEFAULT_CELLS) -> list[Evidence]:
@@ -87,43 +90,47 @@ def compare(original: Evidence, again: Evidence) -> list[Comparison]:
             _time(original.run, again.run, found),
         ]
     return [
-        Comparison(run_id=original.run.run_id, name=name, held=held, text=text)
-        for name, held, text in answers
+        Comparison(run_id=original.run.run_id, name=name, held=held, reasons=tuple(reasons))
+        for name, held, reasons in answers
     ]
 
 
-Answer = tuple[str, bool, str]
-
-
-def _workload(original: Run, again: Run) -> Answer:
+def _workload(original: Run, again: Run) -> _Answered:
     sealed, fresh = _planned(original), _planned(again)
     different = [
-        f"{name}: {sealed.get(name)} sealed, {fresh.get(name)} again"
+        Check(
+            quantity=name,
+            measured=fresh.get(name),
+            op="==",
+            limit=sealed.get(name),
+            message="rerun-differs",
+            facts={"what": name},
+        )
         for name in sealed | fresh
         if sealed.get(name) != fresh.get(name)
     ]
-    text = "; ".join(different) or "same arm, level, seed, prompts and patch digests"
-    return "workload", not different, text
+    return "workload", not different, different or [Message(id="rerun-same-workload")]
 
 
-def _planned(run: Run) -> dict[str, object]:
+def _planned(run: Run) -> dict[str, Fact]:
     """What a repeated run must have been asked to do."""
-    shared = {"scenario": run.scenario, "arm": run.arm, "concurrency": run.concurrency}
-    shared |= {"seed": run.seed}
+    shared: dict[str, Fact] = {"scenario": run.scenario, "arm": run.arm, "seed": run.seed}
+    shared["concurrency"] = run.concurrency
     if not isinstance(run, KvRun):
         return shared | run.workload
-    of_patch = {} if run.patch is None else asdict(run.patch)
-    patch = {f"patch {key}": value for key, value in of_patch.items()}
-    return shared | {"expectation": run.expectation, "treatment": run.treatment} | patch
+    parts = {"expected": asdict(run.expectation), "treatment": asdict(run.treatment)}
+    parts["patch"] = {} if run.patch is None else asdict(run.patch)
+    return shared | {
+        f"{name} {key}": value for name, part in parts.items() for key, value in part.items()
+    }
 
 
-def _certificate(again: Run, connection: duckdb.DuckDBPyConnection) -> Answer:
+def _certificate(again: Run, connection: duckdb.DuckDBPyConnection) -> _Answered:
     refused = refusals(certify(again, connection))
-    text = "; ".join(map(str, refused))
-    return "certificate", not refused, text or "the repeated run earns its certificate"
+    return "certificate", not refused, refused or [Message(id="rerun-certified")]
 
 
-def _tokens(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) -> Answer:
+def _tokens(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) -> _Answered:
     """Outputs equal, as far as an output repeats itself when nothing but time passes.
 
     Three ways tell how far: restored against recomputed in either run, and recomputed against
@@ -137,11 +144,25 @@ def _tokens(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) ->
     shares = [identical / of for identical, of in pairs if of]
     floor = max(shares, default=1.0)
     chance = float(special.bdtr(same, n, floor)) if n else 0.0
-    text = (
-        f"{same} of {len(sealed)} outputs identical; what repeats by itself: "
-        f"{', '.join(f'{share:.0%}' for share in shares) or 'unknown'}"
+    repeats = Message(id="rerun-repeats", facts={"same": same, "of": n, "floor_share": floor})
+    every = Check(
+        quantity="sessions of both runs",
+        measured=n,
+        op="==",
+        limit=len(sealed),
+        unit="sessions",
+        message="rerun-sessions",
     )
-    return "tokens", n == len(sealed) and chance >= CHANCE_MIN, text
+    likely = Check(
+        quantity="chance of so few identical outputs",
+        measured=chance,
+        op=">=",
+        limit=CHANCE_MIN,
+        unit="share",
+        message="rerun-chance",
+    )
+    held = answer_of_all([every, likely]) is Answer.HELD
+    return "tokens", held, [repeats, every, likely]
 
 
 def _same(one: dict[int, Any], other: dict[int, Any]) -> tuple[int, int]:
@@ -155,21 +176,42 @@ def _outputs(connection: duckdb.DuckDBPyConnection, run: Run, phase: str) -> dic
     return dict(rows)
 
 
-def _counts(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) -> Answer:
+def _counts(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) -> _Answered:
     sealed, fresh = (
         connection.execute(_COUNTS, {"run": one.run_id}).fetchall() for one in (original, again)
     )
-    different = [
-        f"session {one[0]}: {one[1:]} sealed, {other[1:]} again"
-        for one, other in zip(sealed, fresh, strict=False)
+    # Without a sealed request there is nothing that the repeated run could agree with.
+    number = Check(
+        quantity="requests",
+        measured=len(fresh) if sealed else None,
+        op="==",
+        limit=len(sealed),
+        unit="requests",
+        message="rerun-requests",
+    )
+    pairs = [(one, other) for one, other in zip(sealed, fresh, strict=False) if one != other]
+    checks = [number, *(_counted(*pairs[0]) if pairs else ())]
+    return "counts", answer_of_all(checks) is Answer.HELD, checks
+
+
+def _counted(sealed: Sequence[int], fresh: Sequence[int]) -> list[Check]:
+    """What differs in the first request that differs: (session, prompt tokens, output tokens)."""
+    names = ("session", "prompt_tokens", "output_tokens")
+    return [
+        Check(
+            quantity=name,
+            measured=other,
+            op="==",
+            limit=one,
+            message="rerun-count",
+            facts={"what": name, "session": sealed[0]},
+        )
+        for name, one, other in zip(names, sealed, fresh, strict=True)
         if one != other
     ]
-    held = bool(sealed) and len(sealed) == len(fresh) and not different
-    text = different[0] if different else f"{len(sealed)} sealed requests, {len(fresh)} again"
-    return "counts", held, f"{text} (prompt, output tokens by the server's usage)"
 
 
-def _time(original: Run, again: Run, found: Sequence[Measurement]) -> Answer:
+def _time(original: Run, again: Run, found: Sequence[Measurement]) -> _Answered:
     """TTFT p50 where the machines are comparable, elsewhere the fraction of the ceiling."""
     like = (
         original.comparability == again.comparability
@@ -180,14 +222,23 @@ def _time(original: Run, again: Run, found: Sequence[Measurement]) -> Answer:
         pick(found, run_id=one.run_id, metric=metric, statistic=statistic)
         for one in (original, again)
     )
+    name = f"{metric} {statistic}"
     if not sealed.value or fresh.value is None:
-        return "time", False, f"{metric} {statistic}: {sealed.reason or fresh.reason or 'zero'}"
-    deviation = (fresh.value - sealed.value) / sealed.value
-    held = abs(deviation) <= TIME_TOLERANCE
-    scale, unit = (s_from_ns, " s") if like else (float, "")
-    text = (
-        f"{metric} {statistic} {scale(fresh.value):.4g}{unit} again, "
-        f"{scale(sealed.value):.4g}{unit} sealed: "
-        f"{deviation:+.2%}, allowed +-{TIME_TOLERANCE:.0%}"
+        why = sealed.reason or fresh.reason
+        reasons: list[Reason] = [missing(name, "rerun-no-time", metric=name)]
+        return "time", False, reasons + ([parse_reason(why)] if why else [])
+    deviation = Check(
+        quantity=f"(again - sealed) / sealed of {name}",
+        measured=(fresh.value - sealed.value) / sealed.value,
+        op="within",
+        limit=(-TIME_TOLERANCE, TIME_TOLERANCE),
+        unit="deviation",
+        message="rerun-time",
+        facts={
+            "metric": name,
+            "sealed_value": sealed.value,
+            "again_value": fresh.value,
+            "unit": sealed.unit or "quotient",
+        },
     )
-    return "time", held, text
+    return "time", deviation.answer is Answer.HELD, [deviation]

@@ -75,7 +75,7 @@ def _claim(scenario: str, level: str, arm: str, metric: tuple[str, str, str]) ->
         high=None,
         unit=unit,
         tolerance=TOLERANCE,
-        as_printed=f"within {TOLERANCE:.0%} of the round before",
+        as_printed=f"+-{TOLERANCE:.0%}",
         figure_ids=(),
         comparability={},
         statistic=statistic,

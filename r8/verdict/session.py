@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.errors import UsageError
 from r8.forensics.certificate import certify, connect_settled
-from r8.message import Message, spelled
+from r8.message import Check, Message, spelled
 from r8.model import KvRun
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import duckdb
 
     from r8.evidence.reader import Evidence
+    from r8.message import Fact, Facts
     from r8.model import Claim, Finding, Run
 
 ANY_LEVEL = "any"
 # Each arm at the one level it was run at: arms of different size under the same load an instance.
 OWN_LEVEL = "own"
-# What two runs must share before their numbers are pooled or divided.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,43 +149,44 @@ def arms_of(claim: Claim) -> tuple[str, ...]:
     return tuple(arm for arm in arms if arm is not None)
 
 
-def blocks_of(claim: Claim, runs: Sequence[Run]) -> tuple[list[Block], list[str], list[str]]:
-    """Whole blocks; then blocks left out at a campaign's end; then holes before a later block.
+def blocks_of(
+    claim: Claim, runs: Sequence[Run]
+) -> tuple[list[Block], list[Message], list[Message]]:
+    """Whole blocks; then gaps at a campaign's end; then gaps before a later whole block.
 
-    A campaign that was stopped ends in an incomplete block, which is left out and named. A hole in
+    A campaign that was stopped ends in an incomplete block, which is left out and named. A gap in
     the middle would let somebody pick blocks, so it makes the claim INVALID.
     """
     whole: list[Block] = []
-    left_out: list[str] = []
-    holes: list[str] = []
+    left_out: list[Message] = []
+    holes: list[Message] = []
     for campaign_id in dict.fromkeys(run.campaign_id for run in runs):
         by_place = {(r.block, r.arm): r for r in runs if r.campaign_id == campaign_id}
         last_whole = -1
-        gaps: list[tuple[int, str]] = []
+        gaps: list[tuple[int, Message]] = []
         for number in range(max(block for block, _ in by_place) + 1):
             absent = [arm for arm in arms_of(claim) if (number, arm) not in by_place]
             if absent:
-                gaps.append(
-                    (number, f"{campaign_id} block {number} has no {' and no '.join(absent)}")
-                )
+                arms = ", ".join(absent)
+                where: Facts = {"campaign": campaign_id, "block": number, "arms": arms}
+                gaps.append((number, Message(id="verdict-gap", facts=where)))
                 continue
             last_whole = number
+            below = claim.denominator_arm
             whole.append(
                 Block(
                     campaign_id=campaign_id,
                     block=number,
                     numerator=by_place[number, claim.numerator_arm],
-                    denominator=by_place[number, claim.denominator_arm]
-                    if claim.denominator_arm
-                    else None,
+                    denominator=None if below is None else by_place[number, below],
                 )
             )
-        holes += [text for number, text in gaps if number < last_whole]
-        left_out += [text for number, text in gaps if number > last_whole]
+        holes += [gap for number, gap in gaps if number < last_whole]
+        left_out += [gap for number, gap in gaps if number > last_whole]
     return whole, left_out, holes
 
 
-def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> str | None:
+def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> Check | None:
     """The first thing in which runs differ that must be equal to pool them; None when alike.
 
     Absolute values need every comparability key as well; ratios and fractions do not. With `each`
@@ -193,41 +194,62 @@ def unlike(runs: Sequence[Run], *, absolute: bool, each: bool = False) -> str | 
     """
     first = runs[0]
     for run in runs[1:]:
-        pairs: list[tuple[str, object, object]] = [("basis", first.basis, run.basis)]
-        pairs.append(("fallback_level", first.fallback_level, run.fallback_level))
-        pairs += [
-            (key, first.workload.get(key), run.workload.get(key))
-            for key in first.workload | run.workload
-            if not (each and key == "sessions")
-        ]
-        pairs += _load_pairs(first, run, each=each)
-        if absolute:
-            keys = sorted(first.comparability.keys() | run.comparability.keys())
-            pairs += [(k, first.comparability.get(k), run.comparability.get(k)) for k in keys]
-        for key, ours, theirs in pairs:
+        for key, ours, theirs in _pairs(first, run, absolute=absolute, each=each):
             if ours != theirs:
-                return f"{key}: {ours} in {first.run_id}, {theirs} in {run.run_id}"
+                return Check(
+                    quantity=key,
+                    measured=theirs,
+                    op="==",
+                    limit=ours,
+                    message="verdict-unlike",
+                    facts={"key": key, "run": first.run_id, "other": run.run_id},
+                )
     return None
 
 
-def _load_pairs(first: Run, other: Run, *, each: bool) -> list[tuple[str, object, object]]:
-    if not each:
-        return [("concurrency", first.concurrency, other.concurrency)]
-    ours, theirs = len(first.processes), len(other.processes)
-    pairs: list[tuple[str, object, object]] = [
-        ("concurrency of an instance", first.concurrency / ours, other.concurrency / theirs)
+def _pairs(first: Run, other: Run, *, absolute: bool, each: bool) -> list[tuple[str, Fact, Fact]]:
+    """What must be equal in two runs: its name, and its value in both."""
+    pairs: list[tuple[str, Fact, Fact]] = [
+        ("basis", str(first.basis), str(other.basis)),
+        ("fallback_level", first.fallback_level, other.fallback_level),
     ]
-    if isinstance(first, KvRun) and isinstance(other, KvRun):
-        sessions = first.expectation.sessions / ours, other.expectation.sessions / theirs
-        pairs.append(("sessions of an instance", *sessions))
+    pairs += [
+        (key, first.workload.get(key), other.workload.get(key))
+        for key in first.workload | other.workload
+        if not (each and key == "sessions")
+    ]
+    pairs += _load_pairs(first, other, each=each)
+    if absolute:
+        keys = sorted(first.comparability.keys() | other.comparability.keys())
+        pairs += [(key, first.comparability.get(key), other.comparability.get(key)) for key in keys]
     return pairs
 
 
-def keys_differ(claim: Claim, runs: Sequence[Run]) -> str | None:
+def _load_pairs(first: Run, other: Run, *, each: bool) -> list[tuple[str, Fact, Fact]]:
+    if not each:
+        return [("concurrency", first.concurrency, other.concurrency)]
+    ours, theirs = len(first.processes), len(other.processes)
+    pairs: list[tuple[str, Fact, Fact]] = [
+        ("concurrency / instance", first.concurrency / ours, other.concurrency / theirs)
+    ]
+    if isinstance(first, KvRun) and isinstance(other, KvRun):
+        sessions = first.expectation.sessions / ours, other.expectation.sessions / theirs
+        pairs.append(("sessions / instance", *sessions))
+    return pairs
+
+
+def keys_differ(claim: Claim, runs: Sequence[Run]) -> Check | None:
     """The first comparability key of the claim that a run does not share, with both values."""
     for run in runs:
         for key, wanted in claim.comparability.items():
             found = run.comparability.get(key)
             if found != wanted:
-                return f"{key}: published {wanted!r}, run {run.run_id} {found!r}"
+                return Check(
+                    quantity=key,
+                    measured=found,
+                    op="==",
+                    limit=wanted,
+                    message="verdict-key",
+                    facts={"key": key, "run": run.run_id},
+                )
     return None

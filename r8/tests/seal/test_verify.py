@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from r8.seal.verify_case import Standing
 
 from r8.evidence.manifest import MANIFEST
 from r8.forensics.rules import RULES
@@ -16,7 +17,6 @@ from r8.seal import keys
 from r8.seal.archive import TOP
 from r8.seal.bundle import seal
 from r8.seal.verify import exit_code
-from r8.seal.verify_case import Standing
 from r8.tests.support import bundle_tools as tools
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import tarfile
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+from r8.seal.verify_case import Check, Standing
 
 from r8.claims.reader import load_claims
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
@@ -18,7 +19,6 @@ from r8.seal import keys
 from r8.seal.archive import GZIP, TOP, pack, unpack
 from r8.seal.statement import ENVELOPE, canonical, envelope, key_id, open_envelope, pae
 from r8.seal.verify import verify
-from r8.seal.verify_case import Check, Standing
 from r8.tests.support.judged_run import judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun
 

@@ -1,0 +1,183 @@
+"""Checks of what is inside: the runs, the plan, and whether what was stated follows from rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from r8.evidence.manifest import MANIFEST
+from r8.evidence.reader import read_run
+from r8.message import Message
+from r8.seal.archive import refused
+from r8.seal.bundle import (
+    BUNDLE,
+    FORMAT,
+    REDACTION,
+    REFERENCE,
+    RUNS,
+    STATED,
+    claims_digest,
+    configuration,
+    inventory,
+    judge_digest,
+    run_paths,
+    state,
+)
+from r8.seal.plan import missing_cells, plans_of, unplanned_cells
+from r8.seal.redact import names_left
+from r8.seal.statement import canonical, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from r8.errors import BundleError
+    from r8.evidence.reader import Evidence
+    from r8.message import Fact
+    from r8.model import Claim
+    from r8.seal.bundle import Statements
+
+# Differences named in full; the count says how many there are.
+SHOWN = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class BundleCase:
+    """A bundle while it is being verified."""
+
+    source: Path
+    tree: Path
+    claims: Sequence[Claim]
+    verifies: Callable[[Mapping[str, str], bytes, bytes], bool]
+    key: Mapping[str, str] | None
+    unsigned_allowed: bool
+    evidences: list[Evidence] = field(default_factory=list)
+    references: list[Evidence] = field(default_factory=list)
+    payload: bytes = b""
+    said: Statements | None = None
+
+    def refused(self, entry: str, **facts: Fact) -> BundleError:
+        """The error of this bundle, with its entry of the catalogues."""
+        return refused(entry, self.source.name, **facts)
+
+
+def runs(case: BundleCase) -> list[Message]:
+    """Every run directory reads back by the rules of `r8.evidence.reader`."""
+    case.evidences = [read_run(path) for path in run_paths(case.tree, RUNS)]
+    case.references = [read_run(path) for path in run_paths(case.tree, REFERENCE)]
+    if not case.evidences:
+        raise case.refused("seal-no-run")
+    for one in (*case.evidences, *case.references):
+        if one.path.name != one.run.run_id or one.path.parent.name != one.run.scenario:
+            raise case.refused("seal-other-run", folder=one.path.name, run=one.run.run_id)
+    versions = sorted({one.run.schema_version for one in case.evidences})
+    facts: dict[str, Fact] = {
+        "runs": len(case.evidences),
+        "references": len(case.references),
+        "versions": ", ".join(map(str, versions)),
+    }
+    return [Message(id="seal-runs", facts=facts)]
+
+
+def contents(case: BundleCase) -> list[Message]:
+    """What bundle.json says of the bundle is what lies in it."""
+    stated = _json(case, BUNDLE)
+    if stated.get("format") != FORMAT:
+        raise case.refused("seal-other-format", format=stated.get("format"), ours=FORMAT)
+    found = inventory(case.tree, case.evidences)
+    for key in ("r8_version", "judge_sha256", "claims_sha256"):
+        found[key] = stated[key]  # of the R8 that sealed it; this one may be another
+    for key in sorted({*found, *stated}):
+        if found.get(key) != stated.get(key):
+            raise case.refused("seal-inventory-differs", key=key)
+    facts = {"version": stated["r8_version"]}
+    if stated["judge_sha256"] == judge_digest():
+        return [Message(id="seal-sealed-by-same-code", facts=facts)]
+    return [Message(id="seal-sealed-by-other-code", facts=facts)]
+
+
+def complete(case: BundleCase) -> list[Message]:
+    """Every cell the campaigns planned is there."""
+    parts = []
+    for plan in plans_of(case.evidences):
+        about: dict[str, Fact] = {"campaign": plan.campaign_id, "planned": len(plan.cells)}
+        source = Message(id=plan.source)
+        absent = missing_cells(plan, case.evidences)
+        if absent:
+            named = ", ".join(absent)
+            raise case.refused("seal-cells-left-out", n=len(absent), cells=named, **about)
+        strangers = unplanned_cells(plan, case.evidences)
+        if strangers:
+            raise case.refused("seal-cell-unplanned", cell=strangers[0], **about)
+        parts += [Message(id="seal-cells", facts=about), source]
+    return parts
+
+
+def recomputed(part: str, keys: str) -> Callable[[BundleCase], list[Message]]:
+    """A check that one part of stated.json follows from the raw rows."""
+
+    def check(case: BundleCase) -> list[Message]:
+        if case.said is None:
+            case.said = state(case.evidences, case.claims, case.references)
+        stated = _json(case, STATED)[part]
+        if part == "verdicts" and _json(case, BUNDLE)["claims_sha256"] != claims_digest():
+            raise case.refused("seal-other-claims")
+        _same(part, stated, json.loads(canonical(case.said.stated[part])), keys, case)
+        return [Message(id="seal-recomputed", facts={"rows": len(stated)})]
+
+    return check
+
+
+def _same(part: str, stated: Any, found: Any, keys: str, case: BundleCase) -> None:
+    if len(stated) != len(found):
+        raise case.refused("seal-rows-differ", part=part, stated=len(stated), computed=len(found))
+    different = [
+        " ".join(str(_deep(row, key)) for key in keys.split())
+        for row, other in zip(stated, found, strict=True)
+        if row != other
+    ]
+    if different:
+        named = ", ".join(different[:SHOWN])
+        raise case.refused("seal-values-differ", n=len(different), of=len(stated), rows=named)
+
+
+def predicate(case: BundleCase) -> list[Message]:
+    """The signed statement names the results that were recomputed."""
+    if case.said is None:
+        raise case.refused("seal-not-recomputed")
+    manifest = (case.tree / MANIFEST).read_bytes()
+    wanted = statement(manifest, case.said.verdicts, configuration(_json(case, BUNDLE)))
+    if canonical(wanted).encode() != case.payload:
+        raise case.refused("seal-other-results")
+    predicate = wanted["predicate"]
+    facts = {"result": predicate["result"], "reproduced": len(predicate["passedTests"])}
+    return [Message(id="seal-results", facts=facts)]
+
+
+def redaction(case: BundleCase) -> list[Message]:
+    """What was declared as taken out is not there."""
+    if not (case.tree / REDACTION).is_file():
+        return [Message(id="seal-not-redacted")]
+    done = _json(case, REDACTION)
+    for one in case.evidences:
+        for word, file in names_left(one.path):
+            raise case.refused("seal-address-left", run=one.run.run_id, address=word, file=file)
+    taken = [
+        Message(id="seal-taken-out", facts={"kind": kind, "n": count})
+        for kind, count in done["pseudonyms"].items()
+    ]
+    return [*taken, Message(id="seal-redacted")]
+
+
+def _json(case: BundleCase, name: str) -> Any:
+    try:
+        return json.loads((case.tree / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise case.refused("seal-unreadable", file=name, error=str(error)) from error
+
+
+def _deep(row: Any, key: str) -> Any:
+    for part in key.split("."):
+        row = row[part]
+    return row
