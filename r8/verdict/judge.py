@@ -6,7 +6,7 @@ certificate hold, are there enough blocks, and only then: what do the numbers sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from r8.claims.reader import is_published
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from r8.evidence.reader import Evidence
     from r8.model import Claim, Finding, Reason, Run
+    from r8.verdict.intervals import Interval
 
 # The fallback level of a site that is no rehearsal; published claims are about such sites only.
 CLUSTER = "cluster"
@@ -134,7 +135,7 @@ def _judge_claim(session: Session, claim: Claim, reference: Session | None) -> V
     except NumberMissing as absent:
         return _verdict(claim, runs, blocks, Outcome.INVALID, absent.reasons)
     outcome, reasons = _outcome(claim, blocks, judged)
-    reasons += tuple(replace(gap, id="verdict-left-out") for gap in left_out)
+    reasons += tuple(Message(id="verdict-left-out", facts=gap.facts) for gap in left_out)
     return _verdict(claim, runs, blocks, outcome, reasons, judged)
 
 
@@ -253,17 +254,19 @@ def _outcome(
         unit="blocks",
         message="verdict-blocks",
     )
-    interval = judged.interval
-    if enough.answer is not Answer.HELD or interval is None:
+    if enough.answer is not Answer.HELD or judged.interval is None:
         return Outcome.INCONCLUSIVE, (enough, *judged.arithmetic)
-    low, high = judged.limits
+    return outcome_of(judged.interval, judged.limits), judged.arithmetic
+
+
+def outcome_of(interval: Interval, limits: tuple[float, float | None]) -> Outcome:
+    """Reproduced when the whole interval is allowed, a deviation when nothing of it is."""
+    low, high = limits
     if interval.low >= low and (high is None or interval.high <= high):
-        outcome = Outcome.REPRODUCED
-    elif interval.high < low or (high is not None and interval.low > high):
-        outcome = Outcome.DEVIATES
-    else:
-        outcome = Outcome.INCONCLUSIVE
-    return outcome, judged.arithmetic
+        return Outcome.REPRODUCED
+    if interval.high < low or (high is not None and interval.low > high):
+        return Outcome.DEVIATES
+    return Outcome.INCONCLUSIVE
 
 
 def _verdict(

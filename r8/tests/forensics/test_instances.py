@@ -15,7 +15,7 @@ from r8.message import Answer
 from r8.model import Outcome
 from r8.report.document import report
 from r8.report.scaling import scaling
-from r8.report.words import say
+from r8.report.words import render_reasons, say
 from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import findings, judged_run
 from r8.tests.support.run_factory import MIB, SyntheticRun
@@ -206,7 +206,9 @@ def test_arms_at_levels_of_their_own_are_judged_by_the_load_of_one_engine(tmp_pa
     verdicts = {one.claim.claim_id: one for one in judge(runs, claims)}
     # What these made-up runs cannot hold is the certificate; they were comparable and paired.
     for one in verdicts.values():
-        assert one.outcome not in {Outcome.NOT_COMPARABLE, Outcome.NOT_MEASURED}, one.reason
+        assert one.outcome not in {Outcome.NOT_COMPARABLE, Outcome.NOT_MEASURED}, render_reasons(
+            one.reasons
+        )
         assert one.n_blocks == 3
 
 
@@ -218,7 +220,7 @@ def test_arms_whose_engines_were_loaded_differently_are_not_comparable(tmp_path:
     claims = [one for one in load_claims(SCENARIO) if one.denominator_arm == "gpu-1"]
     (first, *_) = judge(runs, claims)
     assert first.outcome is Outcome.NOT_COMPARABLE
-    assert "prompt_tokens" in first.reason
+    assert "prompt_tokens" in render_reasons(first.reasons)
 
 
 def test_the_report_shows_prediction_and_every_engine_in_both_languages(tmp_path: Path) -> None:

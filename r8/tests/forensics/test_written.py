@@ -15,7 +15,7 @@ from r8.message import Answer, answer_of_all
 from r8.model import Outcome
 from r8.report.checkpoint import checkpoints
 from r8.report.document import report
-from r8.report.words import say
+from r8.report.words import render_reasons, say
 from r8.tests.support.checkpoint_runs import (
     SAVE,
     SCENARIO,
@@ -396,7 +396,7 @@ def test_the_prediction_is_judged_in_both_directions(
     wanted = "rehearsal.checkpoint.full-each.prediction"
     claims = [one for one in load_claims(SCENARIO) if one.claim_id == wanted]
     (verdict,) = judge(blocks(tmp_path, local_s), claims)
-    assert verdict.outcome is outcome, verdict.reason
+    assert verdict.outcome is outcome, render_reasons(verdict.reasons)
 
 
 def test_a_published_figure_is_not_judged_by_a_rehearsal(tmp_path: Path) -> None:

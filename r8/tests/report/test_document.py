@@ -13,6 +13,7 @@ from r8.model import Basis, Outcome
 from r8.report.document import report
 from r8.report.tables import SHOWN_METRICS, markdown, number
 from r8.report.terminal import summary
+from r8.report.words import render_reasons
 from r8.resources import query_names, query_text
 from r8.tests.support.judged_run import Tables, judged_run
 from r8.tests.support.run_factory import SyntheticRun
@@ -76,12 +77,12 @@ def test_a_clean_rehearsal_reproduces_its_prediction_and_judges_nothing_publishe
     verdicts = judge(runs, load_claims("r1-parallel-read"))
     by_id = {one.claim.claim_id: one for one in verdicts}
     prediction = by_id["rehearsal.prediction"]
-    assert prediction.outcome is Outcome.REPRODUCED, prediction.reason
+    assert prediction.outcome is Outcome.REPRODUCED, render_reasons(prediction.reasons)
     assert prediction.basis is Basis.MODELLED
     published = [one for one in verdicts if one.claim.source == "R1"]
     assert len(published) == 6
     assert all(one.outcome is Outcome.NOT_COMPARABLE for one in published)
-    assert all("is modelled" in one.reason for one in published)
+    assert all("is modelled, published" in render_reasons(one.reasons) for one in published)
     assert by_id["reference.ttft-ratio"].outcome is Outcome.NOT_MEASURED
     assert exit_code(verdicts) == 0
 
@@ -104,7 +105,7 @@ def test_one_spoiled_run_makes_the_claim_invalid_by_rule_and_number(
     verdicts = judge(campaign(tmp_path, **spoiled), load_claims("r1-parallel-read"))  # type: ignore[arg-type]
     (prediction,) = [one for one in verdicts if one.claim.claim_id == "rehearsal.prediction"]
     assert prediction.outcome is Outcome.INVALID
-    assert says in prediction.reason
+    assert says in render_reasons(prediction.reasons)
     assert exit_code(verdicts) == 3
 
 

@@ -44,7 +44,7 @@ def test_an_arm_that_was_planned_at_one_level_only_lacks_no_other(three: list[Ev
 
 def test_a_planned_cell_that_was_left_out_is_named(three: list[Evidence]) -> None:
     (plan,) = plans_of(three[:2])
-    assert missing_cells(plan, three[:2]) == ["block 0 recompute-x c4"]
+    assert missing_cells(plan, three[:2]) == ["b0-recompute-x-c4"]
 
 
 def test_a_plan_without_names_is_every_arm_at_every_level(tmp_path: Path) -> None:
@@ -55,5 +55,5 @@ def test_a_plan_without_names_is_every_arm_at_every_level(tmp_path: Path) -> Non
 
 
 def test_a_plan_that_names_no_cell_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="'b0-patched', which is no cell"):
+    with pytest.raises(BundleError, match="seal-plan-of-no-cell cell=b0-patched"):
         plans_of([cell(tmp_path, "patched", 4, ["b0-patched"])])

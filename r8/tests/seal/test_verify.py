@@ -9,10 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from r8.seal.verify_case import Standing
 
 from r8.evidence.manifest import MANIFEST
 from r8.forensics.rules import RULES
+from r8.message import Answer
 from r8.seal import keys
 from r8.seal.archive import TOP
 from r8.seal.bundle import seal
@@ -60,8 +60,10 @@ def test_the_untouched_bundle_passes_every_check(sealed: Sealed, tmp_path: Path)
     found = tools.checks(sealed.bundle, tmp_path / "w", sealed.ours.public)
     assert tools.failed(found) == {}
     assert exit_code(list(found.values())) == 0
-    assert "the key you gave" in found["signature"].text
-    assert found["completeness"].text.startswith("c: 4 of 4 cells")
+    assert "the key you gave" in tools.said(found["signature"])
+    assert tools.said(found["completeness"]).startswith(
+        "c: all 4 planned cells; plan: the event run_begin"
+    )
 
 
 def test_without_a_key_the_signature_says_that_it_does_not_say_who(
@@ -69,7 +71,7 @@ def test_without_a_key_the_signature_says_that_it_does_not_say_who(
 ) -> None:
     found = tools.checks(sealed.bundle, tmp_path / "w")
     assert tools.failed(found) == {}
-    assert "give --key to know whose" in found["signature"].text
+    assert "give --key to know whose" in tools.said(found["signature"])
 
 
 def test_an_unpacked_bundle_verifies_as_well(sealed: Sealed, tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_a_change_alone_is_refused_by_the_manifest(
     bundle = tools.packed(tree, tmp_path / "b.tar.gz")
     found = tools.checks(bundle, tmp_path / "w", sealed.ours.public)
     assert set(tools.failed(found)) == {"manifest"}
-    assert found["metrics"].standing is Standing.NOT_REACHED
+    assert found["metrics"].answer is Answer.UNKNOWN
     assert exit_code(list(found.values())) == 3
 
 
@@ -192,7 +194,7 @@ def test_a_change_sealed_anew_by_somebody_else_is_refused_by_the_key(
 @pytest.mark.parametrize(
     ("change", "check", "says"),
     [
-        (_remove_failed, "completeness", "1 of 4 planned cells left out: block 1 patched c4"),
+        (_remove_failed, "completeness", "1 of 4 planned cells left out: b1-patched-c4"),
         (_restate, "metrics", " differ: c-b"),
         (_forget_patch, "contents", "bundle.json says otherwise about 'patches'"),
         (_rename_cell, "runs", "holds run"),

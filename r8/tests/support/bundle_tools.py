@@ -11,14 +11,15 @@ import tarfile
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
-from r8.seal.verify_case import Check, Standing
 
 from r8.claims.reader import load_claims
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
+from r8.message import Answer
+from r8.report.words import render_reasons
 from r8.seal import keys
 from r8.seal.archive import GZIP, TOP, pack, unpack
 from r8.seal.statement import ENVELOPE, canonical, envelope, key_id, open_envelope, pae
-from r8.seal.verify import verify
+from r8.seal.verify import Step, verify
 from r8.tests.support.judged_run import judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun
 
@@ -60,7 +61,7 @@ def sealed_campaign(root: Path) -> list[Evidence]:
 
 def checks(
     bundle: Path, work: Path, key: Mapping[str, str] | None = None, *, unsigned: bool = False
-) -> dict[str, Check]:
+) -> dict[str, Step]:
     """Every check of a bundle by name; `work` is made and removed again."""
     work.mkdir()
     try:
@@ -70,9 +71,14 @@ def checks(
     return {one.name: one for one in found}
 
 
-def failed(found: dict[str, Check]) -> dict[str, str]:
+def said(step: Step) -> str:
+    """What a step says, as an English reader sees it."""
+    return render_reasons(step.reasons)
+
+
+def failed(found: dict[str, Step]) -> dict[str, str]:
     """Texts of the checks that failed, by name."""
-    return {one.name: one.text for one in found.values() if one.standing is Standing.FAIL}
+    return {one.name: said(one) for one in found.values() if one.answer is Answer.REFUTED}
 
 
 def opened(bundle: Path, target: Path) -> Path:

@@ -87,7 +87,7 @@ class ToldSession(Session):
             "ceiling_bandwidth": (self.ceiling_bytes_per_s.get(run.block), "bytes/s"),
         }
         value, unit = told.get(metric, (None, ""))
-        reason = None if value is not None else f"nobody told {metric}"
+        reason = None if value is not None else f"no_values on={metric}"
         return Value(value=value, unit=unit, n=8, estimator="told", reason=reason)
 
 

@@ -12,7 +12,7 @@ from r8.claims.reports import load_reports
 from r8.cli import main as cli
 from r8.cli.audit import gate_code, newest
 from r8.errors import UsageError
-from r8.message import Answer, Message
+from r8.message import Answer, Check, Message
 from r8.model import Basis, Outcome
 from r8.tests.support.cluster_runs import R1, R2, cluster_run, told
 from r8.tests.support.findings import all_held
@@ -28,6 +28,12 @@ PORT = 12_500_000_000
 
 def items(name: str, session: Session, line: float | None = None) -> dict[str, GateItem]:
     return {one.name: one for one in gate(name, session, LEDGER, REPORTS, line)}
+
+
+def measured(item: GateItem, message: str) -> Any:
+    """What the check of that message measured."""
+    checks = [one for one in item.reasons if isinstance(one, Check) and one.message == message]
+    return checks[0].measured
 
 
 def r1(patched_s: float = 9.3, **changes: Any) -> Session:
@@ -60,14 +66,14 @@ def test_g1_counts_the_drives_below_the_device(
 ) -> None:
     item = g1(tmp_path, tuple(f"nvme{number}n1" for number in range(drives)))
     assert item.outcome is outcome
-    assert item.message.facts["found"] == drives
+    assert measured(item, "gate-drives") == drives
 
 
 def test_g1_counts_a_drive_only_when_every_run_saw_it(tmp_path: Path) -> None:
     members = tuple(f"nvme{number}n1" for number in range(24))
     item = g1(tmp_path, members, members[:20])
     assert item.outcome is Outcome.DEVIATES
-    assert item.message.facts["found"] == 20
+    assert measured(item, "gate-drives") == 20
 
 
 def test_g1_without_members_in_the_topology_is_invalid(tmp_path: Path) -> None:
@@ -91,6 +97,9 @@ def test_g2_takes_r1_within_ten_per_cent_on_both_sides() -> None:
     ("shares", "outcome"),
     [
         ((0.84, 0.835), Outcome.REPRODUCED),
+        ((0.83, 0.84), Outcome.REPRODUCED),
+        ((10374999999 / PORT, 0.81), Outcome.DEVIATES),
+        ((10374999999 / PORT, 0.83), Outcome.INCONCLUSIVE),
         ((0.82, 0.81), Outcome.DEVIATES),
         ((0.82, 0.84), Outcome.INCONCLUSIVE),
         ((0.84, None), Outcome.INVALID),
@@ -102,6 +111,28 @@ def test_g2_wants_83_per_cent_of_the_line_from_fio_in_every_run(
     ceilings = {block: share and share * PORT for block, share in enumerate(shares)}
     item = items("G2", r1(blocks=2, ceilings=ceilings))["line-efficiency"]
     assert item.outcome is outcome
+
+
+def test_g2_says_what_the_slowest_and_the_fastest_run_reach() -> None:
+    item = items("G2", r1(blocks=2, ceilings={0: 0.82 * PORT, 1: 0.84 * PORT}))["line-efficiency"]
+    slowest, fastest = (measured(item, f"gate-line-{end}") for end in ("slowest", "fastest"))
+    assert (slowest, fastest) == (pytest.approx(0.82), pytest.approx(0.84))
+    about = {"runs": 4, "line_bytes_per_s": PORT}
+    assert item.reasons[0] == Message(id="gate-line", facts=about)
+
+
+def limits(item: GateItem) -> list[Any]:
+    """What the ends of the interval are held against."""
+    return [one.limit for one in item.reasons if isinstance(one, Check)]
+
+
+def test_the_limits_are_those_of_the_published_gates() -> None:
+    seconds = limits(items("G2", r1())["r1.patch.ttft.after"])
+    assert seconds == [pytest.approx(9.3 * 0.9e9), pytest.approx(9.3 * 1.1e9)]
+    found = items("G3", r2())
+    assert limits(found["r2-cold-recovery c8 ttft"]) == [pytest.approx(1 / 0.75)]
+    band = [pytest.approx(1.29), pytest.approx(1.40)]
+    assert limits(found["r2-cold-recovery c8 throughput"]) == band
 
 
 def test_g2_needs_to_know_the_line_of_another_array() -> None:
@@ -123,7 +154,7 @@ def test_g2_reads_the_stress_of_a_real_run_directory(tmp_path: Path) -> None:
     held = all_held(session.findings)
     item = items("G2", replace(session, findings=held))["line-efficiency"]
     assert item.outcome is Outcome.REPRODUCED
-    assert item.message.facts["lowest_share"] == pytest.approx(1.0, rel=0.01)
+    assert measured(item, "gate-line-slowest") == pytest.approx(1.0, rel=0.01)
 
 
 # ---------------------------------------------------------------- G3
@@ -174,7 +205,7 @@ def test_a_rehearsal_passes_no_gate(name: str, changes: dict[str, Any]) -> None:
 def test_g4_is_listed_as_not_yet_measurable() -> None:
     (item,) = items("G4", r1()).values()
     assert item.outcome is Outcome.NOT_MEASURED
-    assert item.message.facts["printed"] == "72 hours"
+    assert item.reasons == (Message(id="gate-g4", facts={"printed": "72 hours"}),)
 
 
 def test_an_unknown_gate_is_refused() -> None:
@@ -194,7 +225,7 @@ def test_an_unknown_gate_is_refused() -> None:
     ],
 )
 def test_the_worst_item_decides_the_exit_code(outcomes: list[Outcome], code: int) -> None:
-    found = [GateItem(name="x", outcome=one, message=Message(id="gate-g4")) for one in outcomes]
+    found = [GateItem(name="x", outcome=one, reasons=(Message(id="gate-g4"),)) for one in outcomes]
     assert gate_code(found) == code
 
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
+from scipy import stats
 
-from r8.verdict.intervals import alpha_per_look, geometric_mean, log_interval, welch_interval
+from r8.verdict.intervals import (
+    ALPHA,
+    MIN_BLOCKS_FOR_INTERVAL,
+    alpha_per_look,
+    geometric_mean,
+    log_interval,
+    welch_interval,
+)
 
 
 def test_interval_of_three_ratios_is_the_t_interval_by_hand() -> None:
@@ -71,6 +80,29 @@ def test_welch_interval_is_wider_when_the_reference_is_noisy() -> None:
 def test_welch_needs_two_blocks_on_each_side() -> None:
     assert welch_interval([1.0, 1.0], [1.0]) is None
     assert welch_interval([1.0], [1.0, 1.0]) is None
+
+
+def test_welch_is_scipys_welch_on_the_logarithms() -> None:
+    """Degrees of freedom and both ends, against another implementation."""
+    ours, theirs = [1.02, 0.97, 1.05, 1.0, 0.99], [1.1, 0.9, 1.2]
+    interval = welch_interval(ours, theirs, 0.025)
+    test = stats.ttest_ind(np.log(ours), np.log(theirs), equal_var=False)
+    ends = test.confidence_interval(0.95)
+    assert interval is not None
+    assert interval.low == pytest.approx(math.exp(ends.low))
+    assert interval.high == pytest.approx(math.exp(ends.high))
+    assert interval.estimate == pytest.approx(math.exp(np.log(ours).mean() - np.log(theirs).mean()))
+    assert (interval.n, interval.alpha) == (3, 0.025)
+    other = welch_interval(theirs, ours, 0.025)
+    assert other is not None
+    assert (other.n, other.low) == (3, pytest.approx(1 / interval.high))
+
+
+def test_the_error_rate_of_one_judgement_is_five_per_cent() -> None:
+    assert alpha_per_look(1) == ALPHA == 0.05
+    assert alpha_per_look(4) == pytest.approx(0.0125)
+    assert MIN_BLOCKS_FOR_INTERVAL == 2
+    assert log_interval([4.0, 4.2]) is not None
 
 
 def test_identical_blocks_give_an_interval_without_width() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from r8.errors import UsageError
 from r8.forensics.rules import RULES
-from r8.message import Answer
-from r8.model import Basis, Claim, KvRun, Outcome, Run
+from r8.message import Answer, Check, Message
+from r8.model import Basis, Claim, Finding, KvRun, Outcome, Run
+from r8.report.words import render_reasons
 from r8.tests.support.findings import finding_of
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
-from r8.verdict.judge import exit_code, headline, judge_session
+from r8.verdict.judge import exit_code, headline, judge_session, ordered
 from r8.verdict.session import Session, Value
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class FakeSession(Session):
     ) -> Value:
         found = self.told.get((run.run_id, metric))
         if found is None:
-            return Value(value=None, unit="", n=0, estimator="", reason="nobody measured it")
+            return Value(value=None, unit="", n=0, estimator="", reason="no_values")
         return Value(value=found[0], unit=found[1], n=16, estimator="told", reason=None)
 
 
@@ -115,6 +116,26 @@ def judged(session: FakeSession, claim: Claim, reference: FakeSession | None = N
     return verdict
 
 
+def ids(verdict: Verdict) -> list[str]:
+    """Ids of the reasons, findings aside."""
+    return [
+        one.id if isinstance(one, Message) else one.message
+        for one in verdict.reasons
+        if not isinstance(one, Finding)
+    ]
+
+
+def facts(verdict: Verdict, entry: str) -> dict[str, Any]:
+    """Facts of the one reason of that id."""
+    (found,) = [
+        one.facts
+        for one in verdict.reasons
+        if not isinstance(one, Finding)
+        and entry == (one.id if isinstance(one, Message) else one.message)
+    ]
+    return dict(found)
+
+
 STEADY = {"unpatched": [38.0, 38.2, 37.9, 38.1, 38.0], "patched": [9.3, 9.2, 9.3, 9.25, 9.3]}
 
 
@@ -126,7 +147,8 @@ def test_a_ratio_that_reaches_the_claim_is_reproduced() -> None:
     assert verdict.low > 4.1 * 0.95
     assert verdict.confidence == pytest.approx(0.975)
     assert verdict.n_blocks == 5
-    assert "point check" in verdict.reason
+    assert ids(verdict)[:2] == ["verdict-value", "verdict-point-check"]
+    assert verdict.estimator == "t-log-ratios-one-sided"
     assert len(verdict.run_ids) == 10
 
 
@@ -153,7 +175,9 @@ def test_noise_over_the_limit_is_inconclusive() -> None:
 def test_too_few_blocks_are_inconclusive_however_good(n: int) -> None:
     verdict = judged(session_of(blocks(n), STEADY), ratio_claim())
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert f"{n} of 5 blocks the plan needs" in verdict.reason
+    enough = verdict.reasons[0]
+    assert isinstance(enough, Check)
+    assert (enough.message, enough.measured, enough.limit) == ("verdict-blocks", n, 5)
     assert verdict.estimate is not None
 
 
@@ -166,7 +190,9 @@ def test_an_absolute_value_fails_in_both_directions(factor: float, outcome: Outc
     verdict = judged(session_of(blocks(5), ttft), value_claim())
     assert verdict.outcome is outcome
     deviation = (38.04 * factor - 37.97) / 37.97
-    assert f"deviation {deviation:+.1%}"[:-2] in verdict.reason
+    (said,) = [one for one in verdict.reasons if getattr(one, "id", "") == "verdict-deviation"]
+    assert isinstance(said, Message)
+    assert said.facts["from_deviation"] == pytest.approx(deviation, abs=1e-4)
 
 
 def test_a_band_is_widened_by_its_tolerance_on_both_sides() -> None:
@@ -193,14 +219,14 @@ def test_a_change_in_per_cent_is_judged_as_a_ratio(
     told = {"unpatched": [10.0 * ratio] * 5, "patched": [10.0] * 5}
     claim = ratio_claim(low=per_cent, unit="%", tolerance=0.05)
     verdict = judged(session_of(blocks(5), told), claim)
-    assert verdict.outcome is outcome, verdict.reason
+    assert verdict.outcome is outcome, render_reasons(verdict.reasons)
 
 
 def test_a_modelled_run_is_not_comparable_with_a_published_claim() -> None:
     runs = [replace(run, basis=Basis.MODELLED) for run in blocks(5)]
     verdict = judged(session_of(runs, STEADY), ratio_claim())
     assert verdict.outcome is Outcome.NOT_COMPARABLE
-    assert "is modelled" in verdict.reason
+    assert facts(verdict, "verdict-basis") == {"run": "campaign-1-b0-unpatched-c16"}
     assert verdict.basis is Basis.MODELLED
     assert exit_code([verdict]) == 5
 
@@ -209,7 +235,7 @@ def test_a_rehearsal_on_an_unshaped_disk_is_not_comparable_either() -> None:
     runs = [replace(run, fallback_level="directory") for run in blocks(5)]
     verdict = judged(session_of(runs, STEADY), ratio_claim())
     assert verdict.outcome is Outcome.NOT_COMPARABLE
-    assert "rung" in verdict.reason
+    assert facts(verdict, "verdict-fallback-level") == {"run": "campaign-1-b0-unpatched-c16"}
 
 
 def test_a_differing_key_is_named_with_both_values() -> None:
@@ -217,8 +243,9 @@ def test_a_differing_key_is_named_with_both_values() -> None:
     session = session_of(runs, STEADY)
     verdict = judged(session, value_claim())
     assert verdict.outcome is Outcome.NOT_COMPARABLE
-    assert "model: published 'M'" in verdict.reason
-    assert "'other'" in verdict.reason
+    (key,) = verdict.reasons
+    assert isinstance(key, Check)
+    assert (key.quantity, key.limit, key.measured) == ("model", "M", "other")
     assert judged(session, ratio_claim()).outcome is Outcome.REPRODUCED
 
 
@@ -229,17 +256,59 @@ def test_runs_of_another_workload_are_not_pooled() -> None:
     runs[-1] = replace(last, expectation=replace(last.expectation, prompt_tokens=2049))
     verdict = judged(session_of(runs, STEADY), ratio_claim())
     assert verdict.outcome is Outcome.NOT_COMPARABLE
-    assert "prompt_tokens: 1025" in verdict.reason
+    (different,) = verdict.reasons
+    assert isinstance(different, Check)
+    assert (different.quantity, different.limit, different.measured) == (
+        "prompt_tokens",
+        1025,
+        2049,
+    )
 
 
 @pytest.mark.parametrize("answer", [Answer.REFUTED, Answer.UNKNOWN])
 def test_a_rule_that_is_not_held_makes_the_claim_invalid(answer: Answer) -> None:
     verdict = judged(session_of(blocks(5), STEADY, C4=answer), ratio_claim())
     assert verdict.outcome is Outcome.INVALID
-    why = {Answer.REFUTED: "n: 7 <= 1", Answer.UNKNOWN: "n: unknown (no-measure-window)"}[answer]
-    assert f"C4 {answer} in campaign-1-b0-unpatched-c16: {why}" in verdict.reason
-    assert "and 7 more findings" in verdict.reason
+    assert len(verdict.reasons) == 10
+    first = verdict.reasons[0]
+    assert isinstance(first, Finding)
+    assert (first.rule_id, first.answer) == ("C4", answer)
+    text = render_reasons(verdict.reasons)
+    assert text.startswith("rule C4 in campaign-1-b0-unpatched-c16: ")
+    assert text.endswith("; and 7 more findings")
     assert exit_code([verdict]) == 3
+
+
+def test_what_explains_other_findings_comes_first_and_refuted_before_unknown() -> None:
+    refuted, unknown = Answer.REFUTED, Answer.UNKNOWN
+    found = [
+        *(finding_of("C4", "run", unknown), finding_of("E1", "run", unknown)),
+        *(finding_of("C1", "run", refuted), finding_of("Q1", "run", refuted)),
+        *(finding_of("Q2", "run", refuted), finding_of("C3", "run", unknown)),
+    ]
+    assert [one.rule_id for one in ordered(found)] == ["Q1", "Q2", "C1", "E1", "C4", "C3"]
+
+
+def test_a_model_of_what_was_measured_is_modelled_anywhere() -> None:
+    verdict = judged(session_of(blocks(5), STEADY), value_claim(metric="utilisation_modelled"))
+    assert verdict.basis is Basis.MODELLED
+    assert judged(session_of(blocks(5), STEADY), value_claim()).basis is Basis.MEASURED
+    assert judged(session_of([], STEADY), value_claim()).basis is Basis.MEASURED
+
+
+@pytest.mark.parametrize(
+    ("n", "outcome"),
+    [(1, Outcome.INCONCLUSIVE), (2, Outcome.REPRODUCED), (3, Outcome.REPRODUCED)],
+)
+def test_the_fewest_blocks_of_a_plan_are_enough(n: int, outcome: Outcome) -> None:
+    claim = ratio_claim(low=3.0, min_blocks=2, looks=1)
+    assert judged(session_of(blocks(n), STEADY), claim).outcome is outcome
+
+
+def test_a_claim_of_r8s_own_may_be_judged_on_a_rehearsal() -> None:
+    runs = [replace(run, basis=Basis.MODELLED) for run in blocks(5)]
+    verdict = judged(session_of(runs, STEADY), ratio_claim(source="rehearsal"))
+    assert verdict.outcome is Outcome.REPRODUCED
 
 
 def test_a_rule_that_does_not_apply_does_not_touch_the_claim() -> None:
@@ -252,7 +321,9 @@ def test_a_missing_number_is_invalid_and_named() -> None:
     del session.told["campaign-1-b3-patched-c16", "ttft"]
     verdict = judged(session, ratio_claim())
     assert verdict.outcome is Outcome.INVALID
-    assert "campaign-1-b3-patched-c16 has no ttft p50: nobody measured it" in verdict.reason
+    assert ids(verdict) == ["verdict-no-number", "no_values"]
+    absent = {"run": "campaign-1-b3-patched-c16", "metric": "ttft p50"}
+    assert facts(verdict, "verdict-no-number") == absent
 
 
 def test_an_infinite_percentile_is_no_number() -> None:
@@ -264,7 +335,7 @@ def test_an_infinite_percentile_is_no_number() -> None:
 def test_no_run_of_an_arm_is_not_measured() -> None:
     verdict = judged(session_of(blocks(5), STEADY), ratio_claim(numerator_arm="upstream-4"))
     assert verdict.outcome is Outcome.NOT_MEASURED
-    assert verdict.reason == "no run of arm upstream-4"
+    assert facts(verdict, "verdict-no-arm") == {"arm": "upstream-4"}
     other = judged(session_of(blocks(5), STEADY), ratio_claim(level="c32"))
     assert other.outcome is Outcome.NOT_MEASURED
 
@@ -274,7 +345,8 @@ def test_an_incomplete_last_block_is_left_out_by_name() -> None:
     ttft = {arm: [*values, 1.0] for arm, values in STEADY.items()}
     verdict = judged(session_of(runs, ttft), ratio_claim())
     assert verdict.outcome is Outcome.REPRODUCED
-    assert "not used: campaign-1 block 5 has no unpatched" in verdict.reason
+    gap = {"campaign": "campaign-1", "block": 5, "arms": "unpatched"}
+    assert facts(verdict, "verdict-left-out") == gap
     assert verdict.n_blocks == 5
 
 
@@ -282,7 +354,9 @@ def test_blocks_may_not_be_picked() -> None:
     runs = [run for run in blocks(5) if run.block != 2]
     verdict = judged(session_of(runs, STEADY), ratio_claim(min_blocks=2))
     assert verdict.outcome is Outcome.INVALID
-    assert "campaign-1 block 2 has no unpatched and no patched" in verdict.reason
+    assert ids(verdict) == ["verdict-blocks-picked", "verdict-gap"]
+    gap = {"campaign": "campaign-1", "block": 2, "arms": "unpatched, patched"}
+    assert facts(verdict, "verdict-gap") == gap
 
 
 def test_a_claim_of_any_level_refuses_to_mix_levels() -> None:
@@ -307,8 +381,9 @@ def test_a_measured_ratio_of_nine_tenths_of_the_predicted_one_is_reproduced() ->
     verdict = prediction(1.05)
     assert verdict.outcome is Outcome.REPRODUCED
     assert verdict.confidence == pytest.approx(0.95)
-    assert "measured 4.1" in verdict.reason
-    assert "predicted 4.3" in verdict.reason
+    told = facts(verdict, "verdict-prediction")
+    assert told["measured_value"] == pytest.approx(4.1, abs=0.05)
+    assert told["predicted_value"] == pytest.approx(4.3, abs=0.05)
     assert exit_code([verdict]) == 0
 
 
@@ -319,7 +394,9 @@ def test_a_measured_ratio_below_nine_tenths_of_the_predicted_one_deviates() -> N
 def test_a_prediction_from_warm_reads_that_touched_the_device_is_invalid() -> None:
     verdict = prediction(1.0, warm_device_bytes=1e9)
     assert verdict.outcome is Outcome.INVALID
-    assert "count the device twice" in verdict.reason
+    (warm,) = verdict.reasons
+    assert isinstance(warm, Check)
+    assert (warm.message, warm.measured, warm.unit) == ("verdict-warm-reads", 1e9, "bytes")
 
 
 def equivalence_claim() -> Claim:
@@ -329,7 +406,7 @@ def equivalence_claim() -> Claim:
 def test_equivalence_without_reference_runs_is_not_measured() -> None:
     verdict = judged(session_of(blocks(5), STEADY), equivalence_claim())
     assert verdict.outcome is Outcome.NOT_MEASURED
-    assert "no other runs" in verdict.reason
+    assert ids(verdict) == ["verdict-no-reference"]
 
 
 @pytest.mark.parametrize(
@@ -343,7 +420,8 @@ def test_equivalence_is_judged_against_the_references_own_blocks(
     reference = session_of(theirs, ttft)
     verdict = judged(session_of(blocks(5), STEADY), equivalence_claim(), reference)
     assert verdict.outcome is outcome
-    assert "of 5 blocks" in verdict.reason
+    assert facts(verdict, "verdict-equivalence")["reference_blocks"] == 5
+    assert verdict.estimator == "welch-t-log-ratios-two-sided"
 
 
 def test_an_invalid_reference_proves_nothing() -> None:
@@ -373,3 +451,10 @@ def test_the_worst_outcome_decides_the_exit_code() -> None:
     }
     assert exit_code([]) == 5
     assert headline([good]) == "1 claims: 1 REPRODUCED"
+    invalid = replace(good, outcome=Outcome.INVALID)
+    assert headline([good, invalid, good]) == "3 claims: 2 REPRODUCED, 1 INVALID"
+    assert headline([]) == "0 claims: none"
+    deviates, noisy = (
+        replace(good, outcome=one) for one in (Outcome.DEVIATES, Outcome.INCONCLUSIVE)
+    )
+    assert [exit_code(one) for one in ([noisy, deviates], [deviates, invalid])] == [1, 3]

@@ -89,6 +89,24 @@ def test_a_recompute_arm_has_no_share_of_a_device() -> None:
     assert {claim.metric for claim in round_claims([run])} == {"ttft", "output_throughput"}
 
 
+def test_a_round_is_equivalent_within_five_per_cent_from_two_blocks_on() -> None:
+    claims = round_claims([synthetic_run(SyntheticRun(arm="patched"))])
+    assert {one.tolerance for one in claims} == {0.05}
+    assert {(one.low, one.high, one.min_blocks, one.looks) for one in claims} == {(1.0, None, 2, 1)}
+    assert {one.as_printed for one in claims} == {"+-5%"}
+    assert [(one.metric, one.statistic, one.unit) for one in claims] == [
+        *(("ttft", "p50", "s"), ("ttft", "max", "s")),
+        *(("output_throughput", "", "tokens/s"), ("ceiling_fraction", "mean", "")),
+    ]
+
+
+def test_the_spread_takes_the_larger_difference_of_either_sign() -> None:
+    (verdict, *_) = compare_sessions(round_of("a", 1), round_of("b", 2))
+    found = [replace(verdict, estimate=one) for one in (1.01, 0.97, 1.02, None)]
+    assert spread(found) == {"ttft p50": pytest.approx(0.03)}
+    assert spread([]) == {}
+
+
 def test_p50_and_the_last_ttft_are_claims_of_their_own() -> None:
     names = [claim.claim_id for claim in round_claims([synthetic_run(SyntheticRun(arm="patched"))])]
     assert len(set(names)) == len(names)

@@ -25,6 +25,7 @@ from r8.lab.preflight.preflight import preflight
 from r8.lab.site.load import load_site
 from r8.lab.site.machines import ALIGNMENT_BYTES, Device, Host, Stress
 from r8.lab.testbed import prepare
+from r8.message import Check, Message
 from r8.model import Outcome
 from r8.tests.support.cluster_runs import R1, cluster_spec
 from r8.tests.support.findings import all_held
@@ -261,8 +262,12 @@ def test_gate_g2_judges_the_line_by_the_rows_fio_left(
     items = gate("G2", replace(session, findings=held), load_ledger(), load_reports(), 1000)
     line = next(one for one in items if one.name == "line-efficiency")
     if not measured:
-        assert (line.outcome, line.message.id) == (Outcome.INVALID, "gate-no-stress")
+        assert line.outcome is Outcome.INVALID
+        assert isinstance(line.reasons[0], Message)
+        assert line.reasons[0].id == "gate-no-stress"
         return
     assert line.outcome is Outcome.REPRODUCED, "1000 B/s is a slow line"
     share = rows[0]["read_bytes"] * 1e9 / rows[0]["elapsed_ns"] / 1000
-    assert line.message.facts["lowest_share"] == pytest.approx(share)
+    slowest = line.reasons[1]
+    assert isinstance(slowest, Check)
+    assert slowest.measured == pytest.approx(share)
