@@ -19,7 +19,7 @@ MAX_MODULES = 30
 
 # From the ground up: a package may import what stands before it, and itself.
 JUDGE = (
-    *("errors", "units", "message", "roles", "model", "schema", "resources", "console"),
+    *("message", "errors", "units", "roles", "model", "schema", "resources", "console"),
     *("evidence", "claims", "metrics", "forensics", "verdict", "audit", "report", "seal", "cli"),
 )
 LAB = (

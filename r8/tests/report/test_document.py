@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 
 from r8.claims.reader import load_claims
-from r8.model import Basis, Outcome
+from r8.model import Basis, Finding, Outcome
 from r8.report.document import report
 from r8.report.tables import SHOWN_METRICS, markdown, number
 from r8.report.terminal import summary
@@ -88,24 +88,25 @@ def test_a_clean_rehearsal_reproduces_its_prediction_and_judges_nothing_publishe
 
 
 @pytest.mark.parametrize(
-    ("spoiled", "says"),
+    ("spoiled", "rule", "quantity", "measured"),
     [
-        ({"resident_share": 1.0}, "C3 refuted in c-b2-patched-c16: resident_files: 128 == 0"),
-        (
-            {"kv_mount_device": "vda"},
-            "C1 refuted in c-b2-patched-c16: kv_files_elsewhere: 128 == 0",
-        ),
-        ({"failures": 1}, "Q1 refuted in c-b2-patched-c16: requests_failed: 1 == 0"),
+        ({"resident_share": 1.0}, "C3", "resident_files", 128),
+        ({"kv_mount_device": "vda"}, "C1", "kv_files_elsewhere", 128),
+        ({"failures": 1}, "Q1", "requests_failed", 1),
     ],
     ids=["cache not dropped", "kv on another device", "one of sixteen failed"],
 )
 def test_one_spoiled_run_makes_the_claim_invalid_by_rule_and_number(
-    tmp_path: Path, spoiled: dict[str, float], says: str
+    tmp_path: Path, spoiled: dict[str, Any], rule: str, quantity: str, measured: int
 ) -> None:
-    verdicts = judge(campaign(tmp_path, **spoiled), load_claims("r1-parallel-read"))  # type: ignore[arg-type]
+    verdicts = judge(campaign(tmp_path, **spoiled), load_claims("r1-parallel-read"))
     (prediction,) = [one for one in verdicts if one.claim.claim_id == "rehearsal.prediction"]
     assert prediction.outcome is Outcome.INVALID
-    assert says in render_reasons(prediction.reasons)
+    found = [one for one in prediction.reasons if isinstance(one, Finding) and one.rule_id == rule]
+    assert [one.run_id for one in found] == ["c-b2-patched-c16"]
+    refuted = {one.quantity: one.measured for one in found[0].checks}
+    assert refuted[quantity] == measured
+    assert f"rule {rule} in c-b2-patched-c16: " in render_reasons(prediction.reasons)
     assert exit_code(verdicts) == 3
 
 
