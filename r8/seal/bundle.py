@@ -66,7 +66,7 @@ CLAIM_FILES = (
     *("figures.csv", "figures-added.csv", "relations.toml", "reports.toml", "claims-*.toml"),
 )
 _PACKAGE = Path(__file__).resolve().parents[1]
-# Rooms of r8 that judge nothing.
+# Packages of r8 that judge nothing.
 _NOT_JUDGE = {"lab", "scenarios", "tests"}
 
 

@@ -96,7 +96,7 @@ def compare(original: Evidence, again: Evidence) -> list[Comparison]:
 
 
 def _workload(original: Run, again: Run) -> _Answered:
-    sealed, fresh = _planned(original), _planned(again)
+    sealed, fresh = planned(original), planned(again)
     different = [
         Check(
             quantity=name,
@@ -112,7 +112,7 @@ def _workload(original: Run, again: Run) -> _Answered:
     return "workload", not different, different or [Message(id="rerun-same-workload")]
 
 
-def _planned(run: Run) -> dict[str, Fact]:
+def planned(run: Run) -> dict[str, Fact]:
     """What a repeated run must have been asked to do."""
     shared: dict[str, Fact] = {"scenario": run.scenario, "arm": run.arm, "seed": run.seed}
     shared["concurrency"] = run.concurrency

@@ -192,6 +192,43 @@ def test_a_repeated_campaign_is_equivalent() -> None:
     assert any(" / " in one.name for one in rows)
 
 
+def test_a_quotient_is_told_with_its_interval_and_its_distance_from_one() -> None:
+    rows = against_runs(r2(9.0, campaign_id="cluster-2"), r2())
+    (row,) = [one for one in rows if one.name == "r2-cold-recovery c8 array ttft p50"]
+    assert row.measured == pytest.approx(9.0 / 7.53)
+    assert row.deviation == pytest.approx(9.0 / 7.53 - 1)
+    assert row.verdict is not None
+    assert (row.low, row.high) == (row.verdict.low, row.verdict.high)
+    assert (row.published, row.unit, row.at_least) == ("1", "", None)
+
+
+def test_every_arm_both_have_and_every_ratio_of_two_arms_is_compared() -> None:
+    rows = against_runs(r2(campaign_id="cluster-2"), r2())
+    metrics = ["ttft p50", "ttft max", "output_throughput", "device_read_bandwidth busy"]
+    fraction = "ceiling_fraction busy"
+    cell = "r2-cold-recovery c8"
+    assert {one.name for one in rows} == {
+        *(f"{cell} {arm} {metric}" for arm in ("array", "local-nvme") for metric in metrics),
+        *(f"{cell} {arm} {fraction}" for arm in ("array", "local-nvme")),
+        *(f"{cell} array / local-nvme {metric}" for metric in metrics),
+    }
+    levels = against_runs(r2(campaign_id="cluster-2", concurrency=16), r2())
+    assert levels == []
+
+
+def test_runs_of_which_some_are_measured_may_leave_a_figure_unmeasured() -> None:
+    session = r2()
+    first = replace(session.runs[0], basis=Basis.MODELLED)
+    found = against(replace(session, runs=(first, *session.runs[1:])))
+    assert found["r2.array.c16.ttft_p50"].outcome is Outcome.NOT_MEASURED
+    modelled = tuple(replace(one, basis=Basis.MODELLED) for one in session.runs)
+    none = against(replace(session, runs=modelled))["r2.array.c16.ttft_p50"]
+    assert none.outcome is Outcome.NOT_COMPARABLE
+    (why,) = none.reasons
+    assert isinstance(why, Check)
+    assert (why.quantity, why.measured) == ("basis", "modelled")
+
+
 def test_a_slower_campaign_deviates() -> None:
     rows = against_runs(r2(9.0, campaign_id="cluster-2"), r2())
     assert outcomes(rows, "c8 array ttft") == {Outcome.DEVIATES}

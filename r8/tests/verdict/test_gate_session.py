@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def _doors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The noxfile, with as much of nox as reading it asks for."""
+def _noxfile(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The noxfile, with as much of nox as it needs to be read."""
 
-    def session(door: Callable[..., Any] | None = None, **_named: str) -> Any:
-        return door if door is not None else lambda one: one
+    def session(function: Callable[..., Any] | None = None, **_named: str) -> Any:
+        return function if function is not None else lambda one: one
 
     table: dict[str, dict[str, list[str]]] = {"project": {"dependencies": []}}
     nox = ModuleType("nox")
     project = SimpleNamespace(load_toml=lambda _path: table, dependency_groups=lambda *_: [])
     vars(nox).update(session=session, Session=object, options=SimpleNamespace(), project=project)
     monkeypatch.setitem(sys.modules, "nox", nox)
-    spec = importlib.util.spec_from_file_location("doors", ROOT / "noxfile.py")
+    spec = importlib.util.spec_from_file_location("noxfile", ROOT / "noxfile.py")
     assert spec is not None
     assert spec.loader is not None
-    doors = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(doors)
-    return doors
+    noxfile = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(noxfile)
+    return noxfile
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_gate_looks_where_the_runs_went(
     session = SimpleNamespace(
         posargs=options, install=lambda *_: None, run=lambda *words, **_: ran.append(words)
     )
-    _doors(monkeypatch).gate_g2(session)
+    _noxfile(monkeypatch).gate_g2(session)
     measured, judged = ran
     assert set(options) <= set(measured)
     assert judged[-1] == folder

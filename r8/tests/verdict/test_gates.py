@@ -121,6 +121,11 @@ def test_g2_says_what_the_slowest_and_the_fastest_run_reach() -> None:
     assert item.reasons[0] == Message(id="gate-line", facts=about)
 
 
+def test_g2_names_the_run_without_a_stress_and_why() -> None:
+    item = items("G2", r1(blocks=1, ceilings={0: None}))["line-efficiency"]
+    assert [getattr(one, "id", "") for one in item.reasons] == ["gate-no-stress", "no_values"]
+
+
 def limits(item: GateItem) -> list[Any]:
     """What the ends of the interval are held against."""
     return [one.limit for one in item.reasons if isinstance(one, Check)]

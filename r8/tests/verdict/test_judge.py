@@ -1,4 +1,4 @@
-"""Verdicts: the statistics, over a fake session at the seam where metrics are read."""
+"""Verdicts: the statistics, over a fake session that stands in where metrics are read."""
 
 from __future__ import annotations
 

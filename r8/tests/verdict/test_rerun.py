@@ -11,8 +11,9 @@ from r8.message import Check, Message
 from r8.report.words import render_reasons
 from r8.tests.report.test_document import campaign
 from r8.tests.support.judged_run import Tables, judged_run
-from r8.tests.support.run_factory import SyntheticRun
-from r8.verdict.rerun import compare, drawn
+from r8.tests.support.run_factory import MODULE_SHA256, SyntheticRun, synthetic_run
+from r8.tests.support.transfer_runs import loading_spec, work_run
+from r8.verdict.rerun import compare, drawn, planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +116,21 @@ def test_an_engine_that_does_not_repeat_itself_is_given_its_own_noise(tmp_path: 
     assert render_reasons(tokens.reasons).startswith(
         "3 of 4 outputs identical; 75% repeat by themselves; "
     )
+
+
+def test_a_run_is_repeated_with_its_own_plan_treatment_and_patch(tmp_path: Path) -> None:
+    found = planned(synthetic_run(SyntheticRun()))
+    assert {name: found[name] for name in ("scenario", "arm", "concurrency", "seed")} == {
+        "scenario": "r1-parallel-read",
+        "arm": "patched",
+        "concurrency": 4,
+        "seed": 7,
+    }
+    assert found["expected prompt_tokens"] == 1025
+    assert found["treatment patch"] == "patched"
+    assert found["patch module_sha256"] == MODULE_SHA256
+    transfer = planned(work_run(tmp_path, loading_spec()).run)
+    assert transfer.keys() == {"scenario", "arm", "seed", "concurrency", "total_bytes"}
 
 
 def other_outputs(count: int) -> Callable[[Tables], None]:
