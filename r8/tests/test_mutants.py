@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 LIMIT = 0.05
 
 
+@dataclass(frozen=True)
+class Row:
+    value: int
+
+
 def allowed(value, others):
     return value <= LIMIT and not others
 """
@@ -45,7 +50,7 @@ def test_python_gets_the_faults_a_person_makes(tmp_path: Path) -> None:
     assert "return value <= LIMIT or not others" in found
     assert "return value <= LIMIT and  others" in found
     assert {"LIMIT = 0.1", "LIMIT = 0.025"} <= found
-    assert not [one for one in found if "TYPE_CHECKING" in one]
+    assert not [one for one in found if "TYPE_CHECKING" in one or "@dataclass" in one]
 
 
 def test_sql_gets_faults_outside_comments_and_texts(tmp_path: Path) -> None:

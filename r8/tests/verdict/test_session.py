@@ -110,6 +110,28 @@ def test_each_engine_instance_may_have_the_same_load_on_machines_of_any_size() -
     assert (more.quantity, more.measured) == ("sessions / instance", 16.5)
 
 
+def sized(runs: list[Run]) -> list[Run]:
+    """Runs whose patched arm has two engine instances, each under the load of the other arm's."""
+    return [
+        run
+        if run.arm == "unpatched"
+        else changed(replace(kv(run), instances=("a", "b"), concurrency=32), sessions=32)
+        for run in (changed(replace(kv(one), instances=("a",)), sessions=16) for one in runs)
+    ]
+
+
+def test_arms_of_any_size_are_compared_at_their_own_levels_alone() -> None:
+    ours = session_of(sized(blocks(5)), STEADY)
+    named = [replace(one, campaign_id="r", run_id=one.run_id + "-r") for one in blocks(5)]
+    theirs = session_of(sized(named), STEADY)
+    own = ratio_claim(level="own", source="rehearsal")
+    assert judged(ours, own).outcome is Outcome.REPRODUCED
+    same = replace(own, kind="equivalence", low=1.0, looks=1)
+    assert judged(ours, same, theirs).outcome is Outcome.REPRODUCED
+    level = judged(ours, replace(own, level="c16"))
+    assert (level.outcome, ids(level)) == (Outcome.NOT_MEASURED, ["verdict-no-arm"])
+
+
 def test_a_key_that_a_run_lacks_is_unknown() -> None:
     (run, _) = blocks(1)
     assert keys_differ(value_claim(), [run]) is None
