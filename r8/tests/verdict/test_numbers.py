@@ -84,8 +84,8 @@ def test_the_tolerance_widens_each_limit_of_a_claim(
         (-20.0, {"unit": "%"}, 1.25),
         (29.0, {"unit": "%", "denominator_arm": None}, 29.0),
         (29.0, {"unit": "x"}, 29.0),
-        (16.0, {"unit": "%", "reading": "speed-up"}, 1.16),
-        (20.0, {"unit": "%", "reading": "time saved"}, 1.25),
+        (16.0, {"unit": "%", "interpretation": "speed-up"}, 1.16),
+        (20.0, {"unit": "%", "interpretation": "time saved"}, 1.25),
     ],
 )
 def test_a_change_in_per_cent_is_a_ratio_of_two_arms(
