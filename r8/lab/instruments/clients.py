@@ -53,6 +53,10 @@ def run_load(recording: Recording, name: str, plan: dict[str, Any], *, timeout_s
     return done.returncode
 
 
+# The load client runs beside R8, on a host that no site file need name.
+CLIENT_HOST = "client"
+
+
 def client_argv(plan_path: Path, directory: Path) -> list[str]:
     """The words that run the load client on a plan."""
     argv = [sys.executable, "-m", "load_client", "run", "--quiet"]
@@ -65,4 +69,4 @@ def calibrate_client(out: Path, concurrency: int, request_bytes: int) -> dict[st
     argv += ["--concurrency", str(concurrency), "--request-bytes", str(request_bytes)]
     instrument(argv)
     row: dict[str, Any] = json.loads(out.read_text().splitlines()[-1])
-    return row
+    return row | {"host": CLIENT_HOST}
