@@ -31,7 +31,7 @@ def test_a_checkout_reads_its_own_queries() -> None:
 def test_an_installed_package_reads_the_queries_it_carries(tmp_path: Path) -> None:
     package = tmp_path / "site" / "r8"
     (package / "queries").mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "resources.py"):
+    for name in ("__init__.py", "errors.py", "message.py", "resources.py"):
         shutil.copy(ROOT / "r8" / name, package / name)
     (package / "queries" / "metrics.sql").write_text("-- carried\n")
     program = "from r8.resources import query_text; print(query_text('metrics'), end='')"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.evidence.database import connect
+from r8.evidence.database import add_rule_views, connect
 from r8.evidence.finalise import finalise
 from r8.evidence.reader import read_run
 from r8.tests.support.run_factory import Row, SyntheticRun, build_partial, edit_rows
@@ -26,10 +26,12 @@ def _identity(root: Path, wrong_session: int | None) -> dict[tuple[str, str, str
 
         edit_rows(partial, "requests", change)
         runs.append(read_run(finalise(partial, complete=True)))
-    found = connect(runs).sql(
-        "SELECT arm, phase, other_arm, other_phase, identical, n FROM identity"
-    )
-    return {(a, p, o, q): f"{same}/{n}" for a, p, o, q, same, n in found.fetchall()}
+    with connect(runs) as connection:
+        add_rule_views(connection)
+        found = connection.execute(
+            "SELECT arm, phase, other_arm, other_phase, identical, n FROM identity"
+        ).fetchall()
+    return {(a, p, o, q): f"{same}/{n}" for a, p, o, q, same, n in found}
 
 
 def test_equal_outputs_are_counted_as_equal(tmp_path: Path) -> None:
