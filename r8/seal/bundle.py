@@ -33,7 +33,7 @@ from r8.metrics.measure import measurements
 from r8.model import KvRun
 from r8.resources import data_path, published_path
 from r8.seal.archive import SUFFIXES, check_suffix, pack
-from r8.seal.plan import plans_of
+from r8.seal.plan import plans_of, require_declared
 from r8.seal.redact import find_names, record, redact
 from r8.seal.statement import ENVELOPE, canonical, envelope, key_id, pae, statement
 from r8.verdict.judge import judge_session
@@ -101,6 +101,7 @@ def seal(  # what a seal is made of, each named once
 
     Raises:
         UsageError: no runs, a bad name, or the file is there already.
+        BundleError: a run whose plan is not the one its campaign declared.
 
     """
     check_suffix(out)
@@ -108,6 +109,7 @@ def seal(  # what a seal is made of, each named once
         raise UsageError("a bundle is never overwritten", where=str(out), next_step="name another")
     if not evidences:
         raise UsageError("there is nothing to seal", where=str(out), next_step="name runs")
+    require_declared(evidences)
     suffix = next(one for one in SUFFIXES if out.name.endswith(one))
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".r8-seal-") as folder:
         tree = Path(folder) / "tree"

@@ -24,7 +24,7 @@ from r8.seal.bundle import (
     run_paths,
     state,
 )
-from r8.seal.plan import missing_cells, plans_of, unplanned_cells
+from r8.seal.plan import missing_cells, plans_of, require_declared, unplanned_cells
 from r8.seal.redact import names_left
 from r8.seal.statement import canonical, statement
 
@@ -98,7 +98,9 @@ def contents(case: BundleCase) -> list[Message]:
 
 
 def complete(case: BundleCase) -> list[Message]:
-    """Every cell the campaigns planned is there."""
+    """Every cell the campaigns planned is there, and the plans are those they declared."""
+    if not (case.tree / REDACTION).is_file():
+        require_declared(case.evidences)
     parts = []
     for plan in plans_of(case.evidences):
         about: dict[str, Fact] = {"campaign": plan.campaign_id, "planned": len(plan.cells)}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import BundleError
+from r8.evidence.manifest import sha256_json
 from r8.message import Message
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 # Where a plan is written: in the event run_begin of every run, in the site file, or nowhere; the
 # ids are entries of the catalogues.
 BY_EVENT, BY_SITE, BY_RUNS = "plan-by-event", "plan-by-site", "plan-by-runs"
-_KEYS = ("arms", "levels", "blocks", "places")
 # A cell's name as the matrix writes it, at the end of its run id.
 _PLACE = re.compile(r"b(?P<block>\d+)-(?P<arm>.+)-c(?P<level>\d+)")
 
@@ -64,6 +64,21 @@ def plans_of(evidences: Sequence[Evidence]) -> list[CampaignPlan]:
     """
     campaigns = sorted({one.run.campaign_id for one in evidences})
     return [_plan([one for one in evidences if one.run.campaign_id == name]) for name in campaigns]
+
+
+def require_declared(evidences: Sequence[Evidence]) -> None:
+    """Refuse runs whose plan is not the one their campaign declared before its first block.
+
+    Not asked of redacted runs: a plan whose names were replaced has another digest.
+    """
+    for one in evidences:
+        declared = one.run.plan_sha256
+        if declared is not None and sha256_json(_recorded(one)) != declared:
+            raise BundleError(
+                Message(id="seal-plan-changed", facts={"run": one.run.run_id}),
+                where=one.run.campaign_id,
+                next_step="seal the runs as they were recorded",
+            )
 
 
 def missing_cells(plan: CampaignPlan, evidences: Sequence[Evidence]) -> list[str]:
@@ -115,10 +130,8 @@ def _recorded(evidence: Evidence) -> dict[str, Any] | None:
         events.column("name").to_pylist(), events.column("detail").to_pylist(), strict=True
     ):
         if name == "run_begin":
-            plan = json.loads(detail) if detail else {}
-            if not all(key in plan for key in ("arms", "levels", "blocks")):
-                return None
-            return {key: plan[key] for key in _KEYS if key in plan}
+            plan: dict[str, Any] = json.loads(detail) if detail else {}
+            return plan if all(key in plan for key in ("arms", "levels", "blocks")) else None
     return None
 
 

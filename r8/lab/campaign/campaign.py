@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from r8.errors import R8Error
 from r8.evidence.finalise import finalise, recover
@@ -82,7 +82,7 @@ class Campaign:
             cell.run,
             self.kind.loaded.text,
             prelude=cell.prelude,
-            **self._outline(),
+            **self.kind.matrix.plan,
         )
         recording.event("cell_begin", **cell.begin(recording))
         recording.event("testbed", **self.kind.testbed.facts(cell.device))
@@ -100,16 +100,6 @@ class Campaign:
         recording.close()
         return finalise(recording.directory, complete=True)
 
-    def _outline(self) -> dict[str, Any]:
-        """The whole campaign as each of its runs states it: a cell left out can be named."""
-        plan, planned = self.kind.matrix, self.kind.loaded.site.plan_of(self.kind.matrix.scenario)
-        return {
-            "arms": sorted(plan.arms),
-            "levels": [] if planned is None else list(planned.concurrency),
-            "blocks": plan.blocks,
-            "places": list(plan.places),
-        }
-
 
 def plan_campaign(
     loaded: LoadedSite,
@@ -121,19 +111,9 @@ def plan_campaign(
     campaign_id: str | None = None,
 ) -> tuple[Matrix, tuple[Place, ...]]:
     """What a new campaign will run; nothing is written yet."""
-    plan = loaded.site.plan_of(scenario)
-    if plan is None:
-        raise KeyError(scenario)
     cells = places(loaded.site, scenario, arms, blocks, seed)
-    planned = matrix.new_matrix(
-        campaign_id or new_campaign_id(scenario),
-        scenario,
-        (str(loaded.path), loaded.sha256),
-        seed,
-        arms,
-        cells,
-        (plan.start_estimate_s, plan.cell_estimate_s),
-    )
+    name = campaign_id or new_campaign_id(scenario)
+    planned = matrix.new_matrix(name, loaded, scenario, arms, cells, seed)
     return planned, cells
 
 

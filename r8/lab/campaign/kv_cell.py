@@ -143,17 +143,7 @@ class KvCells(CellKind):
         """The cell, on the engines of its lifetime; the first of them starts them."""
         lifetime = self._lifetime_of(place, run_id)
         arm = self.loaded.site.arms[place.arm]
-        run = provenance.describe(
-            self.loaded,
-            self.matrix.scenario,
-            self.testbed,
-            place,
-            ids=(self.matrix.campaign_id, run_id),
-            kv_dir=lifetime.kv_dir,
-            seed=self.matrix.seed + place.block,
-            patch=lifetime.patch,
-            found_versions=lifetime.versions,
-        )
+        run = provenance.describe(self.loaded, self.matrix, place, run_id, lifetime)
         of_block = [one for one in self.places if one.block == place.block]
         return KvCell(
             run=run,

@@ -14,12 +14,14 @@ from r8.model import Basis, Expectation, KvRun, TransferRun, Treatment
 from r8.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from r8.lab.campaign.lifetime import EngineLifetime
     from r8.lab.site.arms import Arm, Plan, TransferArm
     from r8.lab.site.file import LoadedSite
+    from r8.lab.site.matrix import Matrix
     from r8.lab.site.plan import Place
     from r8.lab.testbed import Testbed
     from r8.lab.transfer.stage import Transfer
-    from r8.model import Moves, PatchState
+    from r8.model import Moves
 
 # One line, so that a dry run can be read line by line.
 VERSIONS_PROGRAM = (
@@ -67,46 +69,41 @@ def expectation(plan: Plan, place: Place) -> Expectation:
     )
 
 
-def describe(  # noqa: PLR0913 - a record of many parts, each from another place
+def describe(
     loaded: LoadedSite,
-    scenario: str,
-    testbed: Testbed,
+    matrix: Matrix,
     place: Place,
-    *,
-    ids: tuple[str, str],
-    kv_dir: str,
-    seed: int,
-    patch: PatchState | None,
-    found_versions: dict[str, str],
+    run_id: str,
+    lifetime: EngineLifetime,
 ) -> KvRun:
-    """The provenance of one cell in one block; `ids` are campaign and run."""
+    """The provenance of one cell on the engines of its lifetime."""
     arm = loaded.site.arms[place.arm]
-    plan = loaded.site.scenarios[scenario].on(arm)
+    plan = loaded.site.scenarios[matrix.scenario].on(arm)
     treatment = Treatment(
         patch=arm.treatment.patch,
         connector=None if arm.kv == "none" else arm.kv,
         reads=arm.reads,
     )
     return KvRun(
-        **_shared(loaded, testbed, place, arm, ids=ids, seed=seed),
-        scenario=scenario,
-        versions=found_versions,
-        kv_dir=kv_dir,
+        **_shared(loaded, lifetime.testbed, matrix, place, arm),
+        run_id=run_id,
+        versions=lifetime.versions,
+        kv_dir=lifetime.kv_dir,
         treatment=treatment,
         instances=plan.instances,
-        patch=patch,
+        patch=lifetime.patch,
         expectation=expectation(plan, place),
     )
 
 
 def describe_transfer(
-    loaded: LoadedSite, transfer: Transfer, *, ids: tuple[str, str], moves: Moves
+    loaded: LoadedSite, matrix: Matrix, transfer: Transfer, run_id: str, moves: Moves
 ) -> TransferRun:
     """The provenance of one cell of a transfer; its files are counted once they are there."""
     plan, arm, place = transfer.plan, transfer.arm, transfer.place
     return TransferRun(
-        **_shared(loaded, transfer.testbed, place, arm, ids=ids, seed=transfer.seed),
-        scenario=transfer.scenario,
+        **_shared(loaded, transfer.testbed, matrix, place, arm),
+        run_id=run_id,
         versions=versions(transfer.testbed, {}),
         kv_dir=transfer.directory.path,
         job=plan.job,
@@ -122,19 +119,17 @@ def describe_transfer(
 def _shared(
     loaded: LoadedSite,
     testbed: Testbed,
+    matrix: Matrix,
     place: Place,
     arm: Arm | TransferArm,
-    *,
-    ids: tuple[str, str],
-    seed: int,
 ) -> dict[str, Any]:
     """What every cell says of itself, whatever it measures."""
     site, device = loaded.site, loaded.site.device(arm.device)
     return {
         "schema_version": SCHEMA_VERSION,
-        "run_id": ids[1],
-        "campaign_id": ids[0],
-        "plan_sha256": None,
+        "campaign_id": matrix.campaign_id,
+        "plan_sha256": matrix.plan_sha256,
+        "scenario": matrix.scenario,
         "arm": place.arm,
         "role": arm.role,
         "concurrency": place.concurrency,
@@ -145,7 +140,7 @@ def _shared(
         "site": site.name,
         "site_sha256": loaded.sha256,
         "fallback_level": testbed.fallback_level,
-        "seed": seed,
+        "seed": matrix.seed + place.block,
         "started_wall_ns": time.time_ns(),
         "r8_version": __version__,
         "comparability": dict(site.comparability),

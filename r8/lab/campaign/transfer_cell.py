@@ -153,12 +153,7 @@ class TransferCells(CellKind):
         transfer = transfer_of(self.testbed, scenario, place, run_id=run_id, seed=seed)
         job, device = job_of(transfer.plan.job), transfer.arm.device
         return TransferCell(
-            run=provenance.describe_transfer(
-                self.loaded,
-                transfer,
-                ids=(self.matrix.campaign_id, run_id),
-                moves=job.moves,
-            ),
+            run=provenance.describe_transfer(self.loaded, self.matrix, transfer, run_id, job.moves),
             device=device,
             host=transfer.directory.host,
             # A job that writes measures what the device takes, in its own phases.

@@ -14,18 +14,23 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from r8.errors import EvidenceError, SiteError
 from r8.evidence.finalise import PARTIAL_SUFFIX, recover
 from r8.evidence.journal import RUN_FILE, lock_directory, write_json_atomic
-from r8.evidence.manifest import MANIFEST
+from r8.evidence.manifest import MANIFEST, sha256_json
+from r8.lab.site.arms import TransferPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from r8.lab.site.file import LoadedSite
     from r8.lab.site.plan import Place
 
-FORMAT = 1
+# 2: the declared plan and its digest
+FORMAT = 2
 SUFFIX = ".campaign.json"
 LIFETIME_SUFFIX = ".lifetime"
 LAST = "last"
@@ -33,7 +38,11 @@ LAST = "last"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """One campaign's plan; `places` are names of cells in the order they are run."""
+    """One campaign's plan; `places` are names of cells in the order they are run.
+
+    `plan` is what the campaign declares before its first block. Its digest stands in this file and
+    in every run; the plan itself is the detail of every run's event `run_begin`.
+    """
 
     format: int
     campaign_id: str
@@ -43,11 +52,30 @@ class Matrix:
     seed: int
     blocks: int
     arms: tuple[str, ...]
+    tables: dict[str, Any]  # of the site file: `scenario`, and `arms` by name
     places: tuple[str, ...]
     starts: tuple[str, ...]  # the places that begin an engine lifetime
     start_estimate_s: float
     cell_estimate_s: float
     started_wall_ns: int
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """Scenario, arms and their tables, blocks, levels, seed, and the cells in their order."""
+        return {
+            "scenario": self.scenario,
+            "arms": sorted(self.arms),
+            "levels": self.tables["scenario"]["concurrency"],
+            "blocks": self.blocks,
+            "seed": self.seed,
+            "places": list(self.places),
+            "tables": self.tables,
+        }
+
+    @property
+    def plan_sha256(self) -> str:
+        """SHA-256 of the declared plan."""
+        return sha256_json(self.plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +99,33 @@ def write_matrix(folder: Path, matrix: Matrix) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = matrix_path(folder, matrix.campaign_id)
     if not path.exists():
-        write_json_atomic(path, asdict(matrix))
+        write_json_atomic(path, asdict(matrix) | {"plan_sha256": matrix.plan_sha256})
 
 
 def read_matrix(path: Path) -> Matrix:
-    """A campaign's plan. SiteError when it is none."""
+    """A campaign's plan. SiteError when it is none, or not as it was declared."""
     try:
         found = json.loads(path.read_text())
+        written, declared = found["format"], found.pop("plan_sha256", None)
         values: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in found.items()}
-        matrix = Matrix(**values)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        matrix = Matrix(**values) if written == FORMAT else None
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise SiteError(
             f"the campaign's plan cannot be read: {error}",
             where=str(path),
             next_step="see `r8 status` for campaigns that can be resumed",
         ) from error
-    if matrix.format != FORMAT:
+    if matrix is None:
         raise SiteError(
-            f"campaign format {matrix.format}, this R8 reads {FORMAT}",
+            f"campaign format {written}, this R8 reads {FORMAT}",
             where=str(path),
             next_step="resume it with the R8 that began it",
+        )
+    if matrix.plan_sha256 != declared:
+        raise SiteError(
+            "the campaign's plan was changed after it was declared",
+            where=str(path),
+            next_step="put the file back as it was, or start a new campaign",
         )
     return matrix
 
@@ -233,35 +268,45 @@ def mark_broken(folder: Path, campaign_id: str) -> list[Path]:
 
 def new_matrix(
     campaign_id: str,
+    loaded: LoadedSite,
     scenario: str,
-    site: tuple[str, str],
-    seed: int,
     arms: Sequence[str],
     places: Sequence[Place],
-    estimates: tuple[float, float],
+    seed: int,
 ) -> Matrix:
-    """The plan of a campaign about to begin; `site` is path and digest.
+    """The plan of a campaign about to begin.
 
     `arms` keep the order they were given in: with the seed it makes the order of the places.
+
+    Raises:
+        KeyError: the site has no such scenario.
+
     """
+    plan = loaded.site.plan_of(scenario)
+    if plan is None:
+        raise KeyError(scenario)
     begun: set[tuple[int, str]] = set()
     starts = []
     for place in places:
         if (place.block, place.lifetime) not in begun:
             begun.add((place.block, place.lifetime))
             starts.append(place.name)
+    of_arms = plan.arm if isinstance(plan, TransferPlan) else loaded.site.arms
+    tables = {"scenario": plan, "arms": {name: of_arms[name] for name in arms}}
     return Matrix(
         format=FORMAT,
         campaign_id=campaign_id,
         scenario=scenario,
-        site=site[0],
-        site_sha256=site[1],
+        site=str(loaded.path),
+        site_sha256=loaded.sha256,
         seed=seed,
         blocks=1 + max(place.block for place in places),
         arms=tuple(arms),
+        # As JSON has them: what is read back must have the same digest.
+        tables=json.loads(msgspec.json.encode(tables)),
         places=tuple(place.name for place in places),
         starts=tuple(starts),
-        start_estimate_s=estimates[0],
-        cell_estimate_s=estimates[1],
+        start_estimate_s=plan.start_estimate_s,
+        cell_estimate_s=plan.cell_estimate_s,
         started_wall_ns=time.time_ns(),
     )

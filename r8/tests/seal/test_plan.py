@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from r8.errors import BundleError
-from r8.seal.plan import missing_cells, plans_of, unplanned_cells
+from r8.evidence.manifest import sha256_json
+from r8.seal.plan import missing_cells, plans_of, require_declared, unplanned_cells
 from r8.tests.support.judged_run import Tables, judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun
 
@@ -20,11 +21,19 @@ if TYPE_CHECKING:
 PLACES = ["b0-patched-c4", "b0-patched-c8", "b0-recompute-x-c4"]
 
 
-def cell(directory: Path, arm: str, level: int, places: list[str] | None) -> Evidence:
+def cell(
+    directory: Path,
+    arm: str,
+    level: int,
+    places: list[str] | None,
+    declared: dict[str, Any] | None = None,
+) -> Evidence:
     def plan(tables: Tables) -> None:
-        facts = {} if places is None else {"places": places}
-        arms = ["patched", "recompute-x"]
-        set_detail(tables, "run_begin", arms=arms, levels=[4, 8], blocks=1, **facts)
+        facts: dict[str, Any] = {"arms": ["patched", "recompute-x"], "levels": [4, 8], "blocks": 1}
+        facts |= {} if places is None else {"places": places}
+        set_detail(tables, "run_begin", **facts)
+        if declared is not None:
+            tables["run"][0]["plan_sha256"] = sha256_json(facts | declared)
 
     name = f"c-b0-{arm}-c{level}"
     return judged_run(directory, SyntheticRun(run_id=name, arm=arm, concurrency=level), plan)
@@ -52,6 +61,19 @@ def test_a_plan_without_names_is_every_arm_at_every_level(tmp_path: Path) -> Non
     (plan,) = plans_of(runs)
     assert len(plan.cells) == 4
     assert len(missing_cells(plan, runs)) == 3
+
+
+def test_a_plan_must_be_the_one_that_was_declared(tmp_path: Path) -> None:
+    same = cell(tmp_path / "a", "patched", 4, PLACES, declared={})
+    require_declared([same])
+    other = cell(tmp_path / "b", "patched", 8, PLACES, declared={"blocks": 2})
+    with pytest.raises(BundleError, match="seal-plan-changed run=c-b0-patched-c8"):
+        require_declared([same, other])
+
+
+def test_a_run_that_was_told_no_digest_has_declared_nothing(three: list[Evidence]) -> None:
+    assert {one.run.plan_sha256 for one in three} == {None}
+    require_declared(three)
 
 
 def test_a_plan_that_names_no_cell_is_refused(tmp_path: Path) -> None:

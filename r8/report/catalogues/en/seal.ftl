@@ -50,6 +50,7 @@ seal-unreadable = { $file } cannot be read: { $error }
 seal-cells = { $campaign }: all { $planned } planned cells
 seal-cells-left-out = { $campaign }: { $n } of { $planned } planned cells left out: { $cells }
 seal-cell-unplanned = { $campaign }: { $cell } is none of the { $planned } planned cells
+seal-plan-changed = the plan in run { $run } is not the one its campaign declared
 seal-plans-differ = the runs of this campaign carry { $plans } different plans
 seal-plan-of-no-cell = the plan names a cell '{ $cell }', which is no cell
 plan-by-event = plan: the event run_begin of every run

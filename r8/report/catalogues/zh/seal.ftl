@@ -50,6 +50,7 @@ seal-unreadable = 无法读取 { $file }：{ $error }
 seal-cells = { $campaign }：计划的 { $planned } 个单元全部在内
 seal-cells-left-out = { $campaign }：计划的 { $planned } 个单元缺少 { $n } 个：{ $cells }
 seal-cell-unplanned = { $campaign }：{ $cell } 不在计划的 { $planned } 个单元之中
+seal-plan-changed = 运行 { $run } 中的计划不是其活动所声明的计划
 seal-plans-differ = 此活动的各次运行带有 { $plans } 份不同的计划
 seal-plan-of-no-cell = 计划所列的 '{ $cell }' 不是单元
 plan-by-event = 计划：每次运行的 run_begin 事件

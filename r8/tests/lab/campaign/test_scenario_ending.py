@@ -175,7 +175,7 @@ def test_the_cells_of_rounds_do_not_bear_the_names_of_another_rounds_order(tmp_p
 
 def _plan(folder: Path, campaign_id: str, places: tuple[str, ...]) -> None:
     plan = Matrix(
-        format=1,
+        format=2,
         campaign_id=campaign_id,
         scenario=folder.name,
         site="site.toml",
@@ -183,6 +183,7 @@ def _plan(folder: Path, campaign_id: str, places: tuple[str, ...]) -> None:
         seed=8,
         blocks=1,
         arms=("patched",),
+        tables={"scenario": {"concurrency": [16]}, "arms": {}},
         places=places,
         starts=places[:1],
         start_estimate_s=1.0,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +10,9 @@ from r8.cli.main import main
 from r8.errors import EXIT_USAGE, EvidenceError, SiteError
 from r8.evidence.finalise import recover
 from r8.evidence.journal import lock_directory
+from r8.lab.campaign.campaign import plan_campaign
 from r8.lab.campaign.status import RUNS_ROOT, facts, text
+from r8.lab.site.load import load_site
 from r8.lab.site.matrix import (
     Matrix,
     cell_states,
@@ -25,15 +27,12 @@ from r8.lab.site.matrix import (
 )
 from r8.tests.support.run_factory import SyntheticRun, build_partial
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 PLACES = ("b0-array-c8", "b0-array-c16", "b0-local-nvme-c8")
 
 
 def matrix(campaign_id: str = "r2-x") -> Matrix:
     return Matrix(
-        format=1,
+        format=2,
         campaign_id=campaign_id,
         scenario="r2-cold-recovery",
         site="site.toml",
@@ -41,6 +40,7 @@ def matrix(campaign_id: str = "r2-x") -> Matrix:
         seed=8,
         blocks=1,
         arms=("array", "local-nvme"),
+        tables={"scenario": {"concurrency": [8, 16]}, "arms": {}},
         places=PLACES,
         starts=("b0-array-c8", "b0-local-nvme-c8"),
         start_estimate_s=100.0,
@@ -131,10 +131,45 @@ def test_a_campaigns_plan_is_never_rewritten(tmp_path: Path) -> None:
     assert find_matrix(tmp_path, "r2-x").site == "mine.toml"
 
 
-def test_a_damaged_plan_is_named(tmp_path: Path) -> None:
-    matrix_path(tmp_path, "r2-x").write_text('{"format": 1}')
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 2}'])
+def test_a_damaged_plan_is_named(tmp_path: Path, text: str) -> None:
+    matrix_path(tmp_path, "r2-x").write_text(text)
     with pytest.raises(SiteError, match="cannot be read"):
         find_matrix(tmp_path, "r2-x")
+
+
+@pytest.mark.parametrize("written", [1, 3])
+def test_a_plan_of_another_format_is_not_resumed(tmp_path: Path, written: int) -> None:
+    matrix_path(tmp_path, "r2-x").write_text(json.dumps({"format": written}))
+    with pytest.raises(SiteError, match=f"campaign format {written}, this R8 reads 2"):
+        find_matrix(tmp_path, "r2-x")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": 9}, {"arms": ["array"]}, {"blocks": 2}, {"places": PLACES[:2]}, {"tables": {}}],
+)
+def test_a_plan_that_was_changed_after_it_was_declared_is_refused(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    write_matrix(tmp_path, matrix())
+    path = matrix_path(tmp_path, "r2-x")
+    kept = {"tables": {"scenario": {"concurrency": [4]}, "arms": {}}} if "tables" in change else {}
+    path.write_text(json.dumps(json.loads(path.read_text()) | change | kept))
+    with pytest.raises(SiteError, match="changed after it was declared"):
+        find_matrix(tmp_path, "r2-x")
+
+
+def test_a_plan_declares_what_the_site_says_of_scenario_and_arms() -> None:
+    loaded = load_site(Path("data/sites/rehearsal.toml"))
+    found = []
+    for seed in (8, 8, 9):
+        planned, cells = plan_campaign(loaded, "r2-cold-recovery", ("array",), blocks=1, seed=seed)
+        found.append(planned.plan_sha256)
+        assert planned.plan["places"] == [one.name for one in cells]
+        assert planned.plan["tables"]["scenario"]["prompt_tokens"] == 788
+        assert planned.plan["tables"]["arms"]["array"]["treatment"]["patch"] == "patched"
+    assert found[0] == found[1] != found[2]
 
 
 def test_recovering_by_hand_counts_as_broken_too(tmp_path: Path) -> None:

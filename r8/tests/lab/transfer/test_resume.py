@@ -28,6 +28,7 @@ from r8.lab.transfer import jobs, loading
 from r8.lab.transfer.stage import Files, Job, Stage, Transfer, act
 from r8.scenarios.planning import Round, planned
 from r8.scenarios.test_r1_model_load import SCENARIO as DECLARED
+from r8.seal.plan import require_declared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +181,10 @@ def test_a_killed_campaign_goes_on_with_the_cells_it_had_not_finished(
     # The finished cell is as it was, byte for byte; the broken one is kept and was run anew.
     assert _digests(paths[0]) == before
     assert paths[1].name == f"{one.matrix.campaign_id}-{one.places[1].name}-try2"
-    assert [read_run(path).run.complete for path in paths] == [True, True]
+    runs = [read_run(path) for path in paths]
+    assert [one.run.complete for one in runs] == [True, True]
+    assert {one.run.plan_sha256 for one in runs} == {campaign.kind.matrix.plan_sha256}
+    require_declared(runs)
     assert not read_run(folder / paths[1].name.removesuffix("-try2")).run.complete
     assert [state.state for state in cell_states(folder, one.matrix)] == ["done", "done"]
 
