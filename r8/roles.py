@@ -51,6 +51,9 @@ class Contract:
     other_keys: tuple[str, ...] = ("local",)
 
 
+# Before the name of a role, where a claim names a role instead of an arm.
+ROLE_PREFIX = "role:"
+
 CONTRACTS: Mapping[Role, Contract] = {
     Role.ARRAY: Contract(meaning="reads from the array"),
     Role.LOCAL: Contract(

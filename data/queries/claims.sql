@@ -9,8 +9,9 @@ SET VARIABLE r8_figures = coalesce(
 
 CREATE OR REPLACE VIEW figures AS SELECT * FROM read_parquet(getvariable('r8_figures'));
 
--- A figure and a run that measures what it states: same scenario and level, the arm and metric the
--- ledger names. `measured` is in the figure's own unit, its GB as `unit_base` says; ratios of two arms are in figure_ratios.
+-- A figure and a run that measures what it states: same scenario and level, the metric the ledger
+-- names, and the arm it names or an arm of the role it names. `measured` is in the figure's own
+-- unit, its GB as `unit_base` says; ratios of two arms are in figure_ratios.
 CREATE OR REPLACE VIEW figure_runs AS
 SELECT f.figure_id, f.as_printed, f.unit, f.value AS published, m.run_id, m.campaign_id, m.arm,
        m.level, m.block, r.basis, m.metric, m.statistic,
@@ -20,8 +21,8 @@ FROM figures f
 JOIN metrics m ON m.scenario = f.measured_by AND m.metric = f.measured_metric
               AND m.phase = 'measure'
               AND m.statistic = coalesce(f.measured_statistic, '')
-              AND m.arm = f.measured_arms[1] AND (f.level IS NULL OR f.level = m.level)
-JOIN runs r USING (run_id)
+              AND (f.level IS NULL OR f.level = m.level)
+JOIN runs r ON r.run_id = m.run_id AND f.measured_arms[1] IN (r.arm, 'role:' || r.role)
 WHERE f.measured_kind = 'value' AND len(f.measured_arms) = 1;
 
 -- The same for ratios of two arms in one block.
@@ -32,7 +33,9 @@ SELECT f.figure_id, f.as_printed, f.value AS published, a.campaign_id, a.level, 
 FROM figures f
 JOIN arm_ratio a ON a.scenario = f.measured_by AND a.metric = f.measured_metric
                 AND a.phase = 'measure' AND a.statistic = coalesce(f.measured_statistic, '')
-                AND a.numerator_arm = f.measured_arms[1]
-                AND a.denominator_arm = f.measured_arms[2]
                 AND (f.level IS NULL OR f.level = a.level)
+JOIN runs n ON n.run_id = a.numerator_run_id
+           AND f.measured_arms[1] IN (n.arm, 'role:' || n.role)
+JOIN runs d ON d.run_id = a.denominator_run_id
+           AND f.measured_arms[2] IN (d.arm, 'role:' || d.role)
 WHERE f.unit = 'x' AND len(f.measured_arms) = 2;

@@ -1,7 +1,8 @@
 """Claims as data: TOML files beside the published figures, read strictly.
 
 A file holds `format`, a `[common]` table whose keys every claim inherits, and `[[claim]]` tables
-whose keys are fields of `r8.model.Claim`, but `arms = [numerator, denominator]`.
+whose keys are fields of `r8.model.Claim`, but `arms = [numerator, denominator]`: names of arms, or
+roles as `role:array`.
 
 A published table names `figures`, as sets of the ledger, and is one claim for each of them. What
 the ledger knows of a figure (number, unit, GB, scenario, level, arms, metric) need not be said and
@@ -27,6 +28,7 @@ from r8.claims.measured import TOLERANCE, Measure, measure_of
 from r8.claims.reports import load_reports
 from r8.model import Claim
 from r8.resources import published_path
+from r8.roles import CONTRACTS, ROLE_PREFIX, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,6 +201,9 @@ def _claim(table: dict[str, Any], ledger: Ledger) -> Claim:
     arms = table.get("arms", [])
     if len(arms) > len(("numerator", "denominator")):
         raise ValueError(f"{len(arms)} arms; a claim is about one arm or two")
+    for role in (one.removeprefix(ROLE_PREFIX) for one in arms if one.startswith(ROLE_PREFIX)):
+        if not CONTRACTS[Role(role)].judged:
+            raise ValueError(f"no claim is about the role {role}: it is shown, and not judged")
     given |= dict(zip(("numerator_arm", "denominator_arm"), arms, strict=False))
     missing = {one.name for one in fields(Claim)} - _OPTIONAL - given.keys()
     if missing:

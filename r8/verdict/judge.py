@@ -21,6 +21,7 @@ from r8.errors import (
 from r8.forensics.certificate import objections
 from r8.message import Answer, Check, Message
 from r8.model import Basis, Outcome, Verdict
+from r8.verdict.addressed import addressed, of_reference
 from r8.verdict.numbers import Judged, NumberMissing, judge_numbers
 from r8.verdict.session import (
     OWN_LEVEL,
@@ -90,7 +91,7 @@ def judge(
 def judge_session(
     session: Session, claims: Iterable[Claim], reference: Session | None = None
 ) -> tuple[Verdict, ...]:
-    """The same, over sessions that are already open."""
+    """The same, over sessions that are already open; see `addressed` for claims about roles."""
     if reference is not None:
         shared = {r.campaign_id for r in session.runs} & {r.campaign_id for r in reference.runs}
         if shared:
@@ -99,7 +100,11 @@ def judge_session(
                 where="the reference runs",
                 next_step="give reference runs of another campaign",
             )
-    return tuple(_judge_claim(session, claim, reference) for claim in claims)
+    return tuple(
+        _judge_claim(session, one, claim, reference)
+        for claim in claims
+        for one in addressed(claim, session.runs)
+    )
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> int:
@@ -124,11 +129,13 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     return f"{len(verdicts)} claims: {', '.join(counts) or 'none'}"
 
 
-def _judge_claim(session: Session, claim: Claim, reference: Session | None) -> Verdict:
+def _judge_claim(
+    session: Session, claim: Claim, asked: Claim, reference: Session | None
+) -> Verdict:
     runs = relevant(claim, session.runs)
     try:
         blocks, left_out = _blocks(session, claim, runs)
-        others = _reference_blocks(claim, blocks, reference)
+        others = _reference_blocks(claim, asked, blocks, reference)
         judged = judge_numbers(session, claim, blocks, reference, others)
     except _Refusal as refusal:
         return _verdict(claim, runs, refusal.blocks, refusal.outcome, refusal.reasons)
@@ -220,7 +227,7 @@ def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _reference_blocks(
-    claim: Claim, blocks: tuple[Block, ...], reference: Session | None
+    claim: Claim, asked: Claim, blocks: tuple[Block, ...], reference: Session | None
 ) -> tuple[Block, ...]:
     """Blocks of the reference runs; empty for claims that need none.
 
@@ -234,7 +241,7 @@ def _reference_blocks(
     if reference is None or not runs:
         alone = Message(id="verdict-no-reference")
         raise _Refusal(outcome=Outcome.NOT_MEASURED, reasons=(alone,), blocks=blocks)
-    others, _ = _blocks(reference, claim, runs)
+    others, _ = _blocks(reference, of_reference(asked, claim, runs), runs)
     both = [run for block in (*blocks, *others) for run in block.runs]
     difference = unlike(both, absolute=claim.unit not in {"x", ""}, each=claim.level == OWN_LEVEL)
     if difference:

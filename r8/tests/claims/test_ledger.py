@@ -220,7 +220,7 @@ def test_a_reading_maps_to_the_view_in_its_own_unit(ledger: Ledger) -> None:
     one = measured(ledger, "r2.array.c16.ttft_p50")
     assert (one.kind, one.metric, one.statistic, one.unit) == ("value", "ttft", "p50", "ns")
     assert one.claimed == 11_850_000_000
-    assert (one.numerator_arm, one.level) == ("array", "c16")
+    assert (one.numerator_arm, one.level) == ("role:array", "c16")
     # The release's GB/s is rkB/s over a million: 1.024e9 bytes.
     assert measured(ledger, "r2.array.c8.disk_peak").claimed == pytest.approx(10.26 * 1.024e9)
     assert measured(ledger, "r3.pool.c16.tpot_p50").claimed == pytest.approx(24.2e6)
@@ -234,7 +234,7 @@ def test_a_percentile_without_samples_is_measured_as_the_maximum(ledger: Ledger)
 
 def test_a_reduction_is_turned_over(ledger: Ledger) -> None:
     one = measured(ledger, "r2.c8.ttft_change")
-    assert (one.numerator_arm, one.denominator_arm) == ("local-nvme", "array")
+    assert (one.numerator_arm, one.denominator_arm) == ("role:local", "role:array")
     assert one.claimed == pytest.approx(1 / 0.74)
     assert measured(ledger, "r2.c16.tput_change").claimed == pytest.approx(1.40)
     assert measured(ledger, "r1.patch.ttft.gain").claimed == 4.1
