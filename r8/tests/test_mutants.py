@@ -29,7 +29,7 @@ class Row:
     value: int
 
 
-def allowed(value, others):
+def allowed(value, *, others):
     return value <= LIMIT and not others
 """
 SQL = """

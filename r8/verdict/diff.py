@@ -130,8 +130,7 @@ def _settled(verdict: Verdict, runs: Sequence[Run]) -> Verdict:
 def _row(figure: Figure, measure: Measure, verdict: Verdict) -> DiffRow:
     """Values in the printed unit; a comparison stays a ratio, whatever the page made of it."""
     ratio = measure.denominator_arm is not None
-    value = 1.0 if figure.value is None else float(figure.value)
-    scale = 1.0 if ratio else value / measure.claimed
+    scale = 1.0 if ratio or figure.value is None else float(figure.value) / measure.claimed
     shown = [
         None if one is None else one * scale
         for one in (verdict.estimate, verdict.low, verdict.high)

@@ -282,7 +282,7 @@ def _claim(name: str, scenario: str, level: str, arms: tuple[str, str]) -> Claim
         low=1.0,
         high=None,
         unit="x",
-        tolerance=0.0,
+        tolerance=0,
         as_printed="",
         figure_ids=("gate.g3.ttft", "gate.g3.tput"),
         comparability={},

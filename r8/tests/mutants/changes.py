@@ -96,6 +96,9 @@ def _mutant(path: str, source: str, text: str) -> Mutant | None:
             # What only a type checker reads, and how a record is declared, changes no answer.
             if "TYPE_CHECKING" in was or was.startswith("@dataclass("):
                 return None
+            # The star of keyword-only parameters is no product.
+            if was.lstrip().startswith("def ") and now == was.replace("*, ", "/, "):
+                return None
             return Mutant(path=path, line=line, was=was.strip(), now=now.strip(), text=text)
     return None
 

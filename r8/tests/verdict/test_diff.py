@@ -17,7 +17,7 @@ from r8.evidence.reader import read_runs
 from r8.message import Answer, Check
 from r8.model import Basis, Outcome
 from r8.report.diff import as_rows, table
-from r8.tests.support.cluster_runs import R1, R2, cluster_run, r2_blocks, told
+from r8.tests.support.cluster_runs import R1, R2, ToldSession, cluster_run, r2_blocks, told
 from r8.tests.support.findings import all_held
 from r8.tests.support.judged_run import judged_run
 from r8.tests.support.run_factory import SyntheticRun
@@ -90,7 +90,7 @@ def test_every_figure_of_the_report_has_a_row(rows: dict[str, DiffRow]) -> None:
     assert rows["r2.session.kv"].outcome is Outcome.NOT_MEASURED
 
 
-def r2(array_s: float = 7.53, **changes: Any) -> Session:
+def r2(array_s: float = 7.53, **changes: Any) -> ToldSession:
     return told(R2, {"array": array_s, "local-nvme": 10.17}, **changes)
 
 
@@ -212,8 +212,22 @@ def test_every_arm_both_have_and_every_ratio_of_two_arms_is_compared() -> None:
         *(f"{cell} {arm} {fraction}" for arm in ("array", "local-nvme")),
         *(f"{cell} array / local-nvme {metric}" for metric in metrics),
     }
-    levels = against_runs(r2(campaign_id="cluster-2", concurrency=16), r2())
-    assert levels == []
+    assert against_runs(r2(campaign_id="cluster-2", concurrency=16), r2()) == []
+
+
+def test_a_ratio_is_of_two_arms_at_one_level() -> None:
+    def both(campaign: str) -> Session:
+        low, high = (r2(campaign_id=campaign, concurrency=level) for level in (8, 16))
+        return replace(
+            low,
+            runs=low.runs + high.runs,
+            findings=low.findings + high.findings,
+            ttft_s={**low.ttft_s, **high.ttft_s},
+        )
+
+    names = [one.name for one in against_runs(both("cluster-2"), both("cluster-1"))]
+    assert len(names) == len(set(names))
+    assert len([one for one in names if " / " in one]) == 8
 
 
 def test_runs_of_which_some_are_measured_may_leave_a_figure_unmeasured() -> None:

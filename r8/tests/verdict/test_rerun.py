@@ -183,6 +183,13 @@ def test_the_time_may_differ_by_a_tenth(tmp_path: Path, again_s: float, *, held:
     assert check.limit == (-0.1, 0.1)
 
 
+def test_a_time_that_nobody_measured_is_said_with_its_reason(tmp_path: Path) -> None:
+    other: dict[str, Any] = {"comparability": {"device": "another"}, "device_read_bytes": None}
+    held, text = again(tmp_path, None, **other)["time"]
+    assert not held
+    assert text.startswith("no ceiling_fraction busy to compare [unknown]; ")
+
+
 def test_requests_that_are_missing_are_counted(tmp_path: Path) -> None:
     def fewer(tables: Tables) -> None:
         tables["requests"] = [
