@@ -15,8 +15,7 @@ import pytest
 from tabulate import tabulate
 
 from r8.errors import R8Error, SiteError
-from r8.lab.component.runs import Work, device_reading, run_component
-from r8.lab.instruments.readers import CEILING
+from r8.lab.component.runs import ChunkReads, device_ceiling, run_component
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.load import load_site
 from r8.lab.site.plan import steps, williams_rows
@@ -109,17 +108,17 @@ def _arms(loaded: LoadedSite) -> dict[str, Arm]:
     return arms
 
 
-def _rates(bench: Bench, work: Work) -> dict[str, list[float]]:
+def _rates(bench: Bench, reads: ChunkReads) -> dict[str, list[float]]:
     """Bytes/s of the device and of every arm, one value a round."""
     rates: dict[str, list[float]] = {"device": [], **{arm: [] for arm in bench.arms}}
     device = next(iter(bench.testbed.drops))
     for step in steps(tuple(bench.arms), bench.rounds, bench.seed):
         if step.order == 0:
-            reading = device_reading(work, list(bench.testbed.drops[device]), CEILING)
+            reading = device_ceiling(reads, list(bench.testbed.drops[device]))
             rates["device"].append(reading.bytes_per_s)
         arm = bench.arms[step.arm]
-        chunks = SERIAL_CHUNKS if arm.reads == "serial" else work.chunks
-        less = replace(work, chunks=chunks, batch_chunks=chunks)
+        chunks = SERIAL_CHUNKS if arm.reads == "serial" else reads.chunks
+        less = replace(reads, chunks=chunks, batch_chunks=chunks)
         result = run_component(bench.testbed, step.arm, arm, less)
         rate = result["read_bytes"] * NS_PER_S / result["elapsed_ns"]
         print(f"round {step.block} {step.arm}: {mb_per_s(rate):.1f} MB/s")
@@ -151,8 +150,8 @@ def _show(title: str, rates: dict[str, list[float]]) -> None:
 def test_the_patch_reads_a_shaped_device_at_its_ceiling(bench: Bench) -> None:
     """At least 0.95 of fio's best in the same round, and not inferior to other parallel readers."""
     root = next(iter(bench.testbed.kv_roots.values()))
-    work = Work(directory=root, chunk_bytes=CHUNK_BYTES, chunks=CHUNKS, batch_chunks=CHUNKS)
-    rates = _rates(bench, work)
+    reads = ChunkReads(directory=root, chunk_bytes=CHUNK_BYTES, chunks=CHUNKS, batch_chunks=CHUNKS)
+    rates = _rates(bench, reads)
     _show(f"shaped device ({bench.testbed.note}), basis modelled", rates)
     share = _ratio(rates[bench.patched], rates["device"])
     print(f"{bench.patched} of the device: {_shown(share)}")
@@ -169,17 +168,17 @@ def test_the_patch_reads_a_shaped_device_at_its_ceiling(bench: Bench) -> None:
 def test_one_chunk_alone_is_read_in_parallel(bench: Bench) -> None:
     """A reader that is parallel across files only would stay at the serial speed here."""
     root = next(iter(bench.testbed.kv_roots.values()))
-    work = Work(
+    reads = ChunkReads(
         directory=root, chunk_bytes=SINGLE_CHUNK_BYTES, chunks=SINGLE_CHUNKS, batch_chunks=1
     )
     device = next(iter(bench.testbed.drops))
-    ceiling = device_reading(work, list(bench.testbed.drops[device]), CEILING).bytes_per_s
+    ceiling = device_ceiling(reads, list(bench.testbed.drops[device])).bytes_per_s
     control = bench.testbed.controls.get(device)
     if control is None:
         pytest.skip("the device is not shaped here: there is no latency to bound it by")
     latency_s = s_from_ns(control.shape().read_latency_ns)
     bound_s = latency_s + SINGLE_CHUNK_BYTES / ceiling
-    result = run_component(bench.testbed, bench.patched, bench.arms[bench.patched], work)
+    result = run_component(bench.testbed, bench.patched, bench.arms[bench.patched], reads)
     times_s = sorted(
         (one["end_mono_ns"] - one["begin_mono_ns"]) / NS_PER_S for one in result["batches"]
     )
@@ -200,8 +199,8 @@ def test_the_patch_is_not_slower_on_the_machines_own_disk(
     directory = Path(home) / f".bench-{tmp_path.name}"
     directory.mkdir(parents=True)
     try:
-        work = Work(directory=directory, chunk_bytes=CHUNK_BYTES, chunks=16, batch_chunks=16)
-        rates = _rates(bench, work)
+        reads = ChunkReads(directory=directory, chunk_bytes=CHUNK_BYTES, chunks=16, batch_chunks=16)
+        rates = _rates(bench, reads)
     finally:
         directory.rmdir()
     _show("own disk, unshaped, basis measured", rates)

@@ -26,7 +26,6 @@ from r8.units import BYTES_PER_GIB
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 # A store is one buffered write; a minute means that the disk or the backend hangs.
 STORE_TIMEOUT_S = 60
@@ -44,10 +43,9 @@ class DiskRig:
         *,
         chunk_bytes: int,
         pool_chunks: int,
-        disk_bytes: int = 256 * BYTES_PER_GIB,
-        extra_config: dict[str, Any] | None = None,
+        extra_config: dict[str, Any],
     ) -> None:
-        """Room for `pool_chunks` chunks in memory and `disk_bytes` in `directory`."""
+        """Room for `pool_chunks` chunks in memory, and for as many as fit in `directory`."""
         self.chunk_bytes = chunk_bytes
         pool_bytes = pool_chunks * -(-chunk_bytes // 4096) * 4096 + POOL_SLACK_BYTES
         config = LMCacheEngineConfig.from_defaults(
@@ -55,8 +53,8 @@ class DiskRig:
             local_cpu=False,
             max_local_cpu_size=pool_bytes / BYTES_PER_GIB,
             local_disk=str(directory),
-            max_local_disk_size=disk_bytes / BYTES_PER_GIB,
-            extra_config=extra_config or {},
+            max_local_disk_size=256,
+            extra_config=extra_config,
         )
         metadata = LMCacheMetadata(
             model_name="component",
@@ -131,12 +129,7 @@ class DiskRig:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

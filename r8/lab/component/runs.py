@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.errors import InstrumentError
-from r8.lab.instruments.readers import CEILING, SERIAL, Reading, read_files
+from r8.lab.instruments.readers import CEILING, Reading, read_files
 from r8.lab.machine import commands
 from r8.lab.patching import patching
 
@@ -22,18 +22,17 @@ TIMEOUT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ChunkReads:
     """What one component run reads: `chunks` files of `chunk_bytes`, `batch_chunks` a call."""
 
     directory: Path
     chunk_bytes: int
     chunks: int
     batch_chunks: int
-    odirect: bool = False
 
 
-def run_component(testbed: Testbed, name: str, arm: Arm, work: Work) -> dict[str, Any]:
-    """Store, drop and read `work` through LMCache's disk backend in the arm's state.
+def run_component(testbed: Testbed, name: str, arm: Arm, reads: ChunkReads) -> dict[str, Any]:
+    """Store, drop and read chunks through LMCache's disk backend in the arm's state.
 
     Raises:
         InstrumentError: it failed, missed a chunk, returned a wrong byte or kept a buffer.
@@ -42,15 +41,13 @@ def run_component(testbed: Testbed, name: str, arm: Arm, work: Work) -> dict[str
     env = testbed.env(arm)
     target = patching.PatchTarget(command=tuple(testbed.python()), env=env)
     (patching.apply if arm.is_patched else patching.revert)(target)
-    directory = work.directory / f"component-{name}"
-    argv = ["env", *(f"{key}={value}" for key, value in env.items()), *testbed.python()]
-    state = "patched" if arm.is_patched else "unpatched"
-    argv += [str(SCRIPT), "--json", "--dir", str(directory), "--state", state]
+    directory = reads.directory / f"component-{name}"
+    argv = ["env", *(f"{key}={value}" for key, value in env.items()), *testbed.python(str(SCRIPT))]
+    argv += ["--dir", str(directory), "--state", "patched" if arm.is_patched else "unpatched"]
     threads = arm.treatment.extra_config.get("disk_io_threads")
     argv += [] if threads is None else ["--disk-io-threads", str(threads)]
-    argv += ["--chunk-bytes", str(work.chunk_bytes), "--chunks", str(work.chunks)]
-    argv += ["--batch-chunks", str(work.batch_chunks)]
-    argv += ["--odirect"] if work.odirect else []
+    argv += ["--chunk-bytes", str(reads.chunk_bytes), "--chunks", str(reads.chunks)]
+    argv += ["--batch-chunks", str(reads.batch_chunks)]
     try:
         done = commands.run(argv, timeout_s=TIMEOUT_S)
     finally:
@@ -66,31 +63,24 @@ def run_component(testbed: Testbed, name: str, arm: Arm, work: Work) -> dict[str
             f"{result['misses']} misses, {result['wrong_chunks']} wrong chunks, "
             f"{result['buffers_left']} buffers kept",
             where=done.line,
-            next_step="a bench of wrong bytes says nothing: look at the device and the patch",
+            next_step="check the device and the patch: a bench of wrong bytes says nothing",
         )
     return result
 
 
-def device_reading(work: Work, drop: list[str], kind: str, raw_dir: Path | None = None) -> Reading:
+def device_ceiling(reads: ChunkReads, drop: list[str]) -> Reading:
     """What fio (or our own reader, named so) gets from files like the bench's, cold."""
-    if kind not in {CEILING, SERIAL}:
-        raise ValueError(f"unknown kind of reading: {kind}")
-    directory = work.directory / "component-device"
+    directory = reads.directory / "component-device"
     directory.mkdir()
-    files = [directory / f"{number}.bin" for number in range(work.chunks)]
+    files = [directory / f"{number}.bin" for number in range(reads.chunks)]
     try:
         for path in files:
-            _write(path, work.chunk_bytes)
+            # Bytes that no layer can compress or share.
+            with Path("/dev/urandom").open("rb") as source, path.open("wb") as sink:
+                for begin in range(0, reads.chunk_bytes, 1 << 20):
+                    sink.write(source.read(min(reads.chunk_bytes - begin, 1 << 20)))
         commands.run(["sync", "-f", str(directory)])
         commands.run(drop)
-        return read_files(kind, files, work.chunk_bytes, raw_dir)
+        return read_files(CEILING, files, reads.chunk_bytes, None)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _write(path: Path, size_bytes: int) -> None:
-    """Bytes that no layer can compress or share."""
-    with Path("/dev/urandom").open("rb") as source, path.open("wb") as sink:
-        left = size_bytes
-        while left:
-            left -= sink.write(source.read(min(left, 1 << 20)))

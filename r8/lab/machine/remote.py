@@ -112,7 +112,7 @@ def clock_argv(host: Host) -> list[str]:
     return through(host.exec_prefix, [*host.python, "-u", "-c", _PONG])
 
 
-def clock_offset(host: Host, pings: int = PINGS) -> ClockOffset:
+def clock_offset(host: Host) -> ClockOffset:
     """How far a host's clocks are from ours.
 
     Raises:
@@ -121,19 +121,13 @@ def clock_offset(host: Host, pings: int = PINGS) -> ClockOffset:
     """
     with tempfile.TemporaryFile() as complaints:
         try:
-            best = _best_ping(host, pings, complaints)
+            return min(_pings(host, complaints), key=lambda one: one.way_ns)
         except OSError as error:
             raise _unreachable(host, str(error)) from error
-    if best is None:
-        raise InstrumentError("no ping was asked for", where=host.name, next_step="give pings >= 1")
-    return ClockOffset(
-        host=host.name, mono_ns=best.mono_ns, wall_ns=best.wall_ns, way_ns=best.way_ns, n=pings
-    )
 
 
-def _best_ping(host: Host, pings: int, complaints: IO[bytes]) -> ClockOffset | None:
-    """The answer with the shortest way; a host that says nothing is given up."""
-    found: list[ClockOffset] = []
+def _pings(host: Host, complaints: IO[bytes]) -> list[ClockOffset]:
+    """One offset an answer; a host that says nothing is given up."""
     with subprocess.Popen(
         clock_argv(host),
         stdin=subprocess.PIPE,
@@ -144,13 +138,12 @@ def _best_ping(host: Host, pings: int, complaints: IO[bytes]) -> ClockOffset | N
         patience = threading.Timer(TIMEOUT_S, process.kill)
         patience.start()
         try:
-            found += [_ping(process, host, complaints) for _ in range(pings)]
+            return [_ping(process, host, complaints) for _ in range(PINGS)]
         finally:
             if process.stdin is not None:
                 process.stdin.close()
             process.wait()
             patience.cancel()
-    return min(found, key=lambda one: one.way_ns, default=None)
 
 
 def _ping(process: subprocess.Popen[str], host: Host, complaints: IO[bytes]) -> ClockOffset:
@@ -175,7 +168,7 @@ def _ping(process: subprocess.Popen[str], host: Host, complaints: IO[bytes]) -> 
         mono_ns=mono_ns - (began_ns + middle),
         wall_ns=wall_ns - (began_wall_ns + middle),
         way_ns=way_ns,
-        n=1,
+        n=PINGS,
     )
 
 

@@ -18,7 +18,7 @@ from r8.lab.component.rig import DiskRig, evict_page_cache
 def main() -> None:
     """Print the chunk files, then for each path which chunks came right, wrong or not at all."""
     directory, size, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    with DiskRig(directory, chunk_bytes=size, pool_chunks=2 * count) as rig:
+    with DiskRig(directory, chunk_bytes=size, pool_chunks=2 * count, extra_config={}) as rig:
         before = rig.allocated()
         digests = []
         for number in range(count):

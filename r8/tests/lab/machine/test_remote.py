@@ -40,10 +40,10 @@ def test_ssh_gets_one_quoted_word_and_other_prefixes_get_the_words() -> None:
 
 
 def test_the_clock_of_this_very_host_is_a_way_apart_at_most(host: Host) -> None:
-    offset = clock_offset(host, pings=5)
+    offset = clock_offset(host)
     assert abs(offset.mono_ns) <= offset.way_ns
     assert abs(offset.wall_ns) <= offset.way_ns + 1_000_000
-    assert offset.n == 5
+    assert offset.n == remote.PINGS
 
 
 def test_a_host_that_does_not_answer_is_named() -> None:

@@ -141,7 +141,7 @@ def test_the_installed_reader_behaves(version: str, trees: dict[str, Path], tmp_
 def test_the_bench_compares_every_buffer_and_counts_what_the_disk_gave(
     trees: dict[str, Path], tmp_path: Path
 ) -> None:
-    words = ("--dir", str(tmp_path / "kv"), "--state", "patched", "--chunks", "4", "--json")
+    words = ("--dir", str(tmp_path / "kv"), "--state", "patched", "--chunks", "4")
     code, found = run(trees["0.5.0"], BENCH, *words, "--chunk-bytes", "1048576")
     assert code == 0
     assert (found["read_bytes"], found["misses"], found["sha256_ok"]) == (4 << 20, 0, True)
