@@ -89,7 +89,7 @@ def judge_all(session: Session, scenario: str) -> None:
         raise EvidenceError(
             "no cell was measured, so there is nothing to judge",
             where=scenario,
-            next_step="mend what the cells' own lines say, then go on with `--resume last`",
+            next_step="correct what the cells' own lines say, then go on with `--resume last`",
         )
     runs = [read_run(path) for path in session.run_paths]
     _compare_rounds(runs)

@@ -35,7 +35,7 @@ THEIRS = "vllm bench serve"
 SCRIPT = Path(__file__).parents[1] / "rehearsal" / "bench_serve.py"
 BENCH_TIMEOUT_S = 600.0
 SEED = 8
-# First-use costs belong to no client: one burst of ours that nobody counts.
+# First-use costs belong to no client: one burst of ours that is not counted.
 UNCOUNTED = 0
 
 

@@ -104,7 +104,7 @@ def launch(
     """Start one engine instance; does not wait until it is ready.
 
     Raises:
-        EngineError: somebody else answers there already: its health would be taken for ours.
+        EngineError: another server answers there already: its health would be taken for ours.
 
     """
     engine = site.engine
@@ -186,7 +186,7 @@ def _ask_root_pid(command: list[str]) -> int:
         raise EngineError(
             f"the engine's root pid is not known: {answer.error or answer.output.strip()!r}",
             where=answer.line,
-            next_step="mend engine.root_pid in the site file so that it prints one host pid",
+            next_step="correct engine.root_pid in the site file: it must print one pid of the host",
         )
     return int(answer.output)
 
@@ -205,20 +205,20 @@ def wait_ready(engine: RunningEngine, path: str, timeout_s: float) -> None:
         if code is not None:
             raise _died(engine, f"the engine ended with code {code} before it was ready")
         if _status(engine.base_url, path) == http.client.OK:
-            _require_whole(engine)
+            _require_kv_tier(engine)
             return
         time.sleep(POLL_INTERVAL_S)
     raise _died(engine, f"no 200 from {engine.base_url}{path} within {timeout_s:g} s")
 
 
-def _require_whole(engine: RunningEngine) -> None:
+def _require_kv_tier(engine: RunningEngine) -> None:
     """A healthy server may have lost its KV tier at start: only its log says so."""
     for line in _log_lines(engine.log_path):
         if any(text in line for text in FATAL_TEXTS):
             raise EngineError(
-                f"the engine is up, but not whole: {line.strip()[:200]}",
+                f"the engine answers, but its KV tier failed at start: {line.strip()[:200]}",
                 where=f"instance {engine.instance}, {engine.log_path}",
-                next_step="mend what the traceback after that line names, then start again",
+                next_step="correct what the traceback after that line names, then start again",
             )
 
 
@@ -227,7 +227,7 @@ def _died(engine: RunningEngine, what: str) -> EngineError:
     return EngineError(
         f"{what}; its log ends: {tail or '(empty)'}",
         where=f"instance {engine.instance}, {engine.log_path}",
-        next_step="read that log, mend [engine] in the site file, then `r8 preflight --site FILE`",
+        next_step="read that log, correct [engine] in the site file, then r8 preflight --site FILE",
     )
 
 

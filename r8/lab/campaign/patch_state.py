@@ -71,7 +71,7 @@ class PatchStates:
         return _as_state(now, arm)
 
     def _note_undo(self, target: PatchTarget, state: str) -> int | None:
-        """Let the supervisor restore an LMCache, which may be somebody's own, if we cannot."""
+        """Let the supervisor restore an LMCache that others may use, if this process is killed."""
         if state not in _BACK:
             return None
         # The agent's timeout for the undo as well: cut short, it would go on behind its prefix.

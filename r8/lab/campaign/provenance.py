@@ -51,7 +51,7 @@ def versions(testbed: Testbed, env: dict[str, str]) -> dict[str, str]:
         raise SiteError(
             f"the engine's python does not run: {done.error}",
             where=done.line,
-            next_step="mend engine.python and engine.exec_prefix in the site file",
+            next_step="correct engine.python and engine.exec_prefix in the site file",
         )
     found: dict[str, str] = json.loads(done.output.splitlines()[-1])
     return found | {"r8": __version__}

@@ -48,7 +48,7 @@ def run_load(recording: Recording, name: str, plan: dict[str, Any], *, timeout_s
         raise InstrumentError(
             f"the load client ended with code {done.returncode}: {done.stderr.strip()[-400:]}",
             where=str(plan_path),
-            next_step="mend what it names; the plan can be run alone with python -m load_client",
+            next_step="correct what it names; the plan can be run alone with python -m load_client",
         )
     return done.returncode
 

@@ -70,7 +70,7 @@ class KvDirectory:
         """The command of one verb, as it is run and as a dry run prints it."""
         names = " -o ".join(f"-name '*{suffix}'" for suffix in self.suffixes)
         script = {
-            # Not -p: a directory that is there already is somebody else's pool.
+            # Not -p: a directory that is there already is another pool.
             "make": 'mkdir "$1"',
             "look": f"find \"$1\" -type f \\( {names} \\) -printf '%s\\n'",
             "sync": 'sync -f "$1"',

@@ -103,7 +103,7 @@ def _unreachable(host: Host, why: str) -> InstrumentError:
     return InstrumentError(
         f"the host's Python did not answer: {why}",
         where=f"host {host.name}",
-        next_step="mend hosts.exec_prefix and hosts.python in the site file",
+        next_step="correct hosts.exec_prefix and hosts.python in the site file",
     )
 
 
@@ -160,7 +160,7 @@ def _ping(process: subprocess.Popen[str], host: Host, complaints: IO[bytes]) -> 
     if len(words) != 2 or not all(word.isdigit() for word in words):  # noqa: PLR2004 - two clocks
         complaints.seek(0)
         said = answer.strip() or " ".join(complaints.read().decode(errors="replace").split())
-        raise _unreachable(host, said[-200:] or "not a word")
+        raise _unreachable(host, said[-200:] or "no output")
     mono_ns, wall_ns = map(int, words)
     middle = way_ns // 2
     return ClockOffset(

@@ -46,13 +46,13 @@ def find_package(search: list[str]) -> Path:
         raise Refusal(
             "this Python has no LMCache",
             sys.executable,
-            "name the engine's own Python with --python, or a tree with --lmcache",
+            "name the engine's own Python with --python, or a directory with --lmcache",
         )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def find_version(package: Path) -> str | None:
-    """The version of the distribution beside `package`; None for a bare source tree."""
+    """The version of the distribution beside `package`; None for bare sources."""
     for found in importlib.metadata.distributions(path=[str(package.parent)]):
         if (found.metadata["Name"] or "").lower() == "lmcache":
             return found.version
@@ -83,8 +83,8 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class Tree:
-    """One LMCache tree, seen through the series R8 sent."""
+class LMCache:
+    """One LMCache, seen through the series R8 sent."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
@@ -104,7 +104,7 @@ class Tree:
         return ", ".join(version for one in self.request["series"] for version in one["versions"])
 
     def status(self) -> dict[str, Any]:
-        """State of the tree, in the fields of R8's PatchStatus."""
+        """Its patch state, in the fields of R8's PatchStatus."""
         source = self.target.read_bytes()
         digest = sha256(source)
         module_digest = sha256(self.module.read_bytes()) if self.module.is_file() else None
@@ -246,11 +246,11 @@ def _sync_directory(directory: Path) -> None:
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Do what the request's `verb` says; {"status": ...} or {"refusal": ...}."""
     try:
-        tree = Tree(request)
+        found = LMCache(request)
         if request["verb"] != "status":
-            with tree.alone():
-                getattr(tree, request["verb"])()
-        return {"status": tree.status()}
+            with found.alone():
+                getattr(found, request["verb"])()
+        return {"status": found.status()}
     except Refusal as refusal:
         return {"refusal": refusal.parts}
     except OSError as error:

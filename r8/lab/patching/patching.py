@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from r8.errors import PatchError
-from r8.lab.patching import agent as patch_agent
-from r8.lab.patching.series import Series, diff_path, read_series
+from r8.lab.patching import agent
+from r8.lab.patching.series import diff_path, read_series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ STDERR_SHOWN_CHARS = 300
 class PatchTarget:
     """The engine's own Python, with its exec prefix, and what is added to its environment.
 
-    `PYTHONPATH` in `env` chooses the LMCache tree, also where a prefix drops the environment.
+    `PYTHONPATH` in `env` chooses the LMCache, also where a prefix drops the environment.
     """
 
     command: tuple[str, ...]
@@ -40,7 +40,7 @@ class PatchTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchStatus:
-    """State of one LMCache tree; `name` is the series entry, `what` says it in words.
+    """Patch state of one LMCache; `name` is the series entry, `what` says it in words.
 
     `base_sha256` is the digest of the unpatched file, None for a file the series does not know;
     `module_sha256` that of the reader module found beside it, None when there is none.
@@ -48,22 +48,22 @@ class PatchStatus:
 
     state: PatchState
     name: str | None
-    lmcache_version: str | None
     path: str
     target_sha256: str
-    base_sha256: str | None
-    module_sha256: str | None
     what: str
+    lmcache_version: str | None = None
+    base_sha256: str | None = None
+    module_sha256: str | None = None
     duplicate_methods: tuple[str, ...] = ()
 
 
 def status(target: PatchTarget) -> PatchStatus:
-    """What the tree is now. Raises PatchError when there is none."""
+    """The patch state now. Raises PatchError when there is no LMCache."""
     return _run("status", target)
 
 
 def apply(target: PatchTarget) -> PatchStatus:
-    """Patch by exact digest; a patched tree stays as it is. Raises PatchError on any other file."""
+    """Patch by exact digest; what is patched stays so. Raises PatchError on any other file."""
     return _run("apply", target)
 
 
@@ -79,19 +79,25 @@ def show(version_or_sha256: str) -> PatchStatus:
     """
     series = read_series()
     for entry in series.entries:
-        shown = _shown(entry.name, str(diff_path(entry.name)), entry.base_sha256, series)
-        if version_or_sha256 in {entry.name, entry.base_sha256, *entry.versions}:
-            what = f"{entry.what}, unpatched"
-            return dataclasses.replace(shown, state="base", module_sha256=None, what=what)
-        if version_or_sha256 == entry.patched_sha256:
-            what = f"{entry.what}, patched by R8"
-            patched = entry.patched_sha256
-            return dataclasses.replace(shown, state="patched", target_sha256=patched, what=what)
+        patched = version_or_sha256 == entry.patched_sha256
+        if patched or version_or_sha256 in {entry.name, entry.base_sha256, *entry.versions}:
+            return PatchStatus(
+                state="patched" if patched else "base",
+                name=entry.name,
+                path=str(diff_path(entry.name)),
+                target_sha256=entry.patched_sha256 if patched else entry.base_sha256,
+                base_sha256=entry.base_sha256,
+                module_sha256=series.module_sha256 if patched else None,
+                what=f"{entry.what}, {'patched by R8' if patched else 'unpatched'}",
+            )
     for other in series.foreign:
         if version_or_sha256 in {other.name, other.sha256}:
-            shown = _shown(other.name, "", other.sha256, series)
-            return dataclasses.replace(
-                shown, state="foreign", base_sha256=None, module_sha256=None, what=other.what
+            return PatchStatus(
+                state="foreign",
+                name=other.name,
+                path="",
+                target_sha256=other.sha256,
+                what=other.what,
             )
     known = ", ".join(version for entry in series.entries for version in entry.versions)
     raise PatchError(
@@ -111,19 +117,6 @@ def diff(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _shown(name: str, path: str, sha256: str, series: Series) -> PatchStatus:
-    return PatchStatus(
-        state="unknown",
-        name=name,
-        lmcache_version=None,
-        path=path,
-        target_sha256=sha256,
-        base_sha256=sha256,
-        module_sha256=series.module_sha256,
-        what="",
-    )
-
-
 def agent_program(verb: str, target: PatchTarget) -> str:
     """The text sent to the engine's Python."""
     series = read_series()
@@ -138,7 +131,7 @@ def agent_program(verb: str, target: PatchTarget) -> str:
         "series": [dataclasses.asdict(entry) for entry in series.entries],
         "foreign": [dataclasses.asdict(other) for other in series.foreign],
     }
-    with open(patch_agent.__file__, encoding="utf-8") as handle:  # noqa: PTH123
+    with open(agent.__file__, encoding="utf-8") as handle:  # noqa: PTH123
         source = handle.read()
     return f"{source}\n\nmain(json.loads({json.dumps(request)!r}))\n"
 
@@ -167,8 +160,8 @@ def _run(verb: str, target: PatchTarget) -> PatchStatus:
 
 def _answer_in(stdout: str, stderr: str, where: str) -> dict[str, Any]:
     for line in reversed(stdout.splitlines()):
-        if line.startswith(patch_agent.ANSWER_MARK):
-            found: dict[str, Any] = json.loads(line.removeprefix(patch_agent.ANSWER_MARK))
+        if line.startswith(agent.ANSWER_MARK):
+            found: dict[str, Any] = json.loads(line.removeprefix(agent.ANSWER_MARK))
             return found
     said = stderr.strip()[-STDERR_SHOWN_CHARS:] or "no output"
     raise PatchError(

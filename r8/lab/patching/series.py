@@ -32,7 +32,7 @@ class SeriesEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFile:
-    """A file of somebody else's patch, recognised so that it can be named."""
+    """A file of another patch, recognised so that it can be named."""
 
     name: str
     sha256: str

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-import sys
 from typing import TYPE_CHECKING
 
-from r8.errors import R8Error
 from r8.lab.patching import patching
 
 if TYPE_CHECKING:
@@ -16,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ACTIONS: dict[str, tuple[Callable[[patching.PatchTarget], patching.PatchStatus], str]] = {
-    "status": (patching.status, "say what an LMCache tree is, by digest"),
-    "apply": (patching.apply, "patch an LMCache tree, by exact digest"),
-    "revert": (patching.revert, "give an LMCache tree its original bytes back"),
+    "status": (patching.status, "say which patch state an LMCache is in, by digest"),
+    "apply": (patching.apply, "patch an LMCache, by exact digest"),
+    "revert": (patching.revert, "give an LMCache its original bytes back"),
 }
 
 
@@ -31,7 +29,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
         verb.add_argument(
             "--python", default="python3", help="the engine's Python, with its exec prefix"
         )
-        verb.add_argument("--lmcache", metavar="DIR", help="a tree put in front of sys.path")
+        verb.add_argument("--lmcache", metavar="DIR", help="put in front of sys.path")
         verb.add_argument("--json", action="store_true", help="print one JSON object")
         verb.set_defaults(func=_act)
     show = verbs.add_parser("show", help="print what the series knows, and the diff")
@@ -44,25 +42,15 @@ def _act(args: argparse.Namespace) -> int:
     action, _ = ACTIONS[args.patch_verb]
     env = {"PYTHONPATH": args.lmcache} if args.lmcache else {}
     target = patching.PatchTarget(command=tuple(shlex.split(args.python)), env=env)
-    try:
-        status = action(target)
-    except R8Error as error:
-        print(f"r8 patch {args.patch_verb}: {error}", file=sys.stderr)
-        return error.exit_code
-    _print(status, as_json=args.json)
+    _print(action(target), as_json=args.json)
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
-    try:
-        status = patching.show(args.version)
-        text = patching.diff(status.name or "") if status.path else ""
-    except R8Error as error:
-        print(f"r8 patch show: {error}", file=sys.stderr)
-        return error.exit_code
+    status = patching.show(args.version)
     _print(status, as_json=args.json)
-    if text and not args.json:
-        print(text, end="")
+    if status.path and not args.json:
+        print(patching.diff(status.name or ""), end="")
     return 0
 
 

@@ -67,7 +67,7 @@ def device_checks(
 
 
 def _said(done: CommandResult) -> str:
-    """What the transport of a command complained of; a plain no has no words."""
+    """What the transport of a command complained of; a plain no comes without output."""
     return f" ({done.error})" if done.error else ""
 
 
@@ -207,7 +207,7 @@ def _same_user(site: Site) -> Requirement:
 
 
 def _accelerators(site: Site) -> Requirement:
-    """Whether somebody else uses the accelerators, by the vendor's tool."""
+    """Whether other processes use the accelerators, by the vendor's tool."""
     saw = "no rocm-smi and no nvidia-smi where the engine runs"
     warning = "whether they are idle is not known"
     for tool, words in ACCELERATOR_TOOLS.items():

@@ -62,17 +62,17 @@ def _hosts(testbed: Testbed) -> Iterator[str]:
 
 
 def _calibration(scenario: Scenario, testbed: Testbed, device: str, block: int) -> Iterator[str]:
-    """What a device gives by itself, once before each block."""
+    """Reading a device without an engine, once before each block."""
     yield ""
     if testbed.site.rehearsal is not None:
-        yield f"# block {block}: the shaped device {device} is read by itself; first: turned"
+        yield f"# block {block}: the shaped device {device} is read; first its latency is tuned"
         return
     planned = fio_plan(testbed.site, scenario.plan, device, "TOKEN")
     if planned is None:
-        yield f"# block {block}: device {device} is not measured by itself (fio.read_bytes = 0)"
+        yield f"# block {block}: device {device} is not read by fio (fio.read_bytes = 0)"
         return
     longest_s = planned.device.fio.longest_s
-    yield f"# block {block}: what {device} gives by itself, at most {longest_s} s"
+    yield f"# block {block}: fio reads {device}, at most {longest_s} s"
     yield typed(planned.folder.words("make"))
     for kind in (CEILING, SERIAL):
         yield typed(planned.argv(kind, write=True))

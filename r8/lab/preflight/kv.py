@@ -63,9 +63,11 @@ class KvScenario(Scenario):
     def _pool_bytes(self, device: str) -> int:
         plan, arms = self.plan, self.site.arms
         mine = [name for name in plan.arms if arms[name].device == device]
-        lives = [one for one in lifetimes_of(mine, arms).values() if arms[one[0]].kv != "none"]
-        measured = max((lifetime_sessions(plan.on(arms[one[0]]), one) for one in lives), default=0)
-        flushed = plan.flush_sessions * len(plan.instances) if lives else 0
+        lifetimes = [one for one in lifetimes_of(mine, arms).values() if arms[one[0]].kv != "none"]
+        measured = max(
+            (lifetime_sessions(plan.on(arms[one[0]]), one) for one in lifetimes), default=0
+        )
+        flushed = plan.flush_sessions * len(plan.instances) if lifetimes else 0
         return (measured + flushed) * plan.prompt_tokens * plan.bytes_per_token
 
     def memory_bytes(self, rehearsal: Rehearsal) -> int:
@@ -214,7 +216,7 @@ class KvScenario(Scenario):
     def ending(self) -> Iterator[str]:
         """The patch is taken back."""
         yield ""
-        yield "# at the end every LMCache tree is brought back into the state it was found in"
+        yield "# at the end every LMCache is brought back into the patch state it was found in"
 
 
 def _patch_state(lifetime: EngineLifetime, plan: Plan) -> Iterator[str]:

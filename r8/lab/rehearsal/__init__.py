@@ -1,1 +1,1 @@
-"""The rehearsal ground: the real software on a shaped storage device, on one machine."""
+"""The rehearsal: the real software on a shaped storage device, on one machine."""

@@ -134,7 +134,7 @@ def _model(numbers: dict[str, int], python: Path) -> dict[str, Any]:
         raise SiteError(
             f"the tiny model could not be made: {done.error}",
             where="[rehearsal.model]",
-            next_step="mend its numbers; `nox -s stack` rebuilds the environment it runs in",
+            next_step="correct its numbers; `nox -s stack` rebuilds the environment it runs in",
         )
     facts: dict[str, Any] = json.loads(done.output.splitlines()[-1])
     return facts

@@ -57,7 +57,7 @@ class Control:
         return self.set_shape()
 
     def order(self, order: dict[str, Any]) -> dict[str, Any]:
-        """One order, one answer. OSError when nobody answers, ValueError when it is refused."""
+        """One order, one answer. OSError without an answer, ValueError when it is refused."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
             link.settimeout(_TIMEOUT_S)
             with _short_address(self.path) as address:

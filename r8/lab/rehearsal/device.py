@@ -164,5 +164,5 @@ def _tool(*argv: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StageError(f"{argv[0]}: {error}") from error
     if done.returncode != 0:
-        words = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no words"]
+        words = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
         raise StageError(f"{' '.join(argv)}: exit code {done.returncode}, {words[0]}")

@@ -233,7 +233,7 @@ def _run(directory: Path, step: str, argv: list[str], env: dict[str, str] | None
         )
     if done.returncode != 0:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        said = [line for line in lines if not line.startswith("WARNING")] or lines or ["no words"]
+        said = [line for line in lines if not line.startswith("WARNING")] or lines or ["no output"]
         raise SiteError(
             f"step {step} failed: {said[-1][:300]}",
             where=str(log),

@@ -155,7 +155,7 @@ def _reads(stage: Stage, name: str) -> dict[str, dict[str, Any]]:
 
 
 def _ceiling(stage: Stage, files: Files) -> None:
-    stage.testbed.say("what the device takes by itself")
+    stage.testbed.say("fio writes to the device: the ceiling")
     nbytes = int(stage.settings.get("ceiling_bytes", CEILING_BYTES)) // CEILING_READINGS
     speeds = []
     for _ in range(CEILING_READINGS):

@@ -94,7 +94,7 @@ class Engine:
             )
 
     def ended(self) -> int | None:
-        """Its exit code once it has one; children of its that nobody else waits for end here."""
+        """Its exit code once it has one; its orphaned children are waited for here as well."""
         while self.process.returncode is None:
             pid, status = _waited()
             if pid == 0:

@@ -187,7 +187,7 @@ def test_a_device_can_be_left_unmeasured_by_name(tmp_path: Path, supervisor: Sup
     loaded = _site(tmp_path, fio=Stress(read_bytes=0))
     assert _rows(loaded, supervisor) == []
     printed = "\n".join(_dry_run(loaded, tmp_path))
-    assert "array is not measured by itself (fio.read_bytes = 0)" in printed
+    assert "array is not read by fio (fio.read_bytes = 0)" in printed
     assert " fio " not in printed
 
 

@@ -158,5 +158,5 @@ def test_a_healthy_server_that_lost_its_kv_tier_at_start_is_stopped_with_its_own
         if whole:
             wait_ready(engine, "/health", timeout_s=20.0)
         else:
-            with pytest.raises(EngineError, match=r"not whole: .*degraded mode"):
+            with pytest.raises(EngineError, match=r"its KV tier failed at start: .*degraded mode"):
                 wait_ready(engine, "/health", timeout_s=20.0)

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from r8.errors import PatchError
-from r8.lab.patching import agent as patch_agent
 from r8.lab.patching import patching
 from r8.lab.patching import series as patch_series
 from r8.lab.patching import verbs as patch_verbs
+from r8.lab.patching.agent import duplicate_methods
 
 BASE = b"class LocalDiskBackend:\n    def close(self):\n        pass\n"
 HOOK = b"\n\nfrom lmcache.v1.storage_backend import r8_parallel_read\n"
@@ -173,7 +173,7 @@ def test_property_setters_are_not_duplicates() -> None:
     source = (
         b"class A:\n    @property\n    def x(self): ...\n    @x.setter\n    def x(self, v): ...\n"
     )
-    assert patch_agent.duplicate_methods(source) == []
+    assert duplicate_methods(source) == []
 
 
 def test_a_file_that_does_not_parse_is_unknown(tree: FakeLMCache) -> None:
@@ -315,7 +315,7 @@ def run_verb(*words: str) -> int:
     return code
 
 
-def test_the_verbs_print_json_and_return_exit_codes(
+def test_the_verbs_print_json_or_a_line_and_refuse_an_unknown_file(
     tree: FakeLMCache, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--python", sys.executable, "--lmcache", str(tree.root)]
@@ -324,14 +324,15 @@ def test_the_verbs_print_json_and_return_exit_codes(
     assert run_verb("revert", *options) == 0
     assert capsys.readouterr().out.startswith("base: ")
     tree.target.write_bytes(b"x = 1\n")
-    assert run_verb("apply", *options) == 4
-    assert "->" in capsys.readouterr().err
+    with pytest.raises(PatchError):
+        run_verb("apply", *options)
 
 
 def test_show_prints_the_diff(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_verb("show", "0.5.6") == 0
     assert "+r8_parallel_read.install(LocalDiskBackend)" in capsys.readouterr().out
-    assert run_verb("show", "nothing") == 4
+    with pytest.raises(PatchError):
+        run_verb("show", "nothing")
 
 
 @pytest.mark.stack
