@@ -160,6 +160,27 @@ def answer_of_all(checks: Iterable[Check]) -> Answer:
     return Answer.UNKNOWN
 
 
+def compared(
+    quantity: str,
+    comparison: tuple[Fact, Op, Limit],
+    message: str,
+    *,
+    unit: str = "",
+    facts: Facts | None = None,
+) -> Check:
+    """A check of what was measured: `(measured, op, limit)`; raises TypeError as `Check`."""
+    measured, op, limit = comparison
+    return Check(
+        quantity=quantity,
+        measured=measured,
+        op=op,
+        limit=limit,
+        unit=unit,
+        message=message,
+        facts=facts or {},
+    )
+
+
 def missing(quantity: str, message: str, **facts: Fact) -> Check:
     """A check whose evidence is not in the run directory: `UNKNOWN`."""
     return Check(

@@ -152,6 +152,7 @@ def _add_judge_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser])
     verb = verbs.add_parser("certificate", help="every rule of one run, with its arithmetic")
     verb.add_argument("run", type=Path, metavar="RUN")
     verb.add_argument("--json", action="store_true")
+    add_language(verb)
     verb.set_defaults(func=_certificate)
 
     verb = verbs.add_parser("explain", help="what a rule is for, reads, and allows")
@@ -217,7 +218,7 @@ def _certificate(args: argparse.Namespace) -> int:
     if args.json:
         print_json([dataclasses.asdict(one) for one in findings])
     else:
-        print(finding_table(findings))
+        print(finding_table(findings, args.lang))
         print(f"{evidence.run.run_id}: {len(refused)} rules refuse this run")
     return EXIT_INVALID if refused else 0
 

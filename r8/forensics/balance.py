@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from r8.forensics import transfer
 from r8.forensics.link import WIRE_TOLERANCE, wire_balances
 from r8.forensics.rule import Rule
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
@@ -48,22 +48,18 @@ def engine_against_device(case: Case, hits: int | None, device: int | None) -> C
     if device is None:
         return missing("device_read_bytes", "no-read-counter", device=name)
     if hits == 0:
-        return Check(
-            quantity="engine_hit_bytes",
-            measured=hits,
-            op=">",
-            limit=0,
+        return compared(
+            "engine_hit_bytes",
+            (hits, ">", 0),
+            "c4-nothing-hit",
             unit="bytes",
-            message="c4-nothing-hit",
             facts={"device": name, "read_bytes": device},
         )
-    return Check(
-        quantity="device_read_bytes / engine_hit_bytes",
-        measured=device / hits,
-        op="within",
-        limit=(1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE),
+    return compared(
+        "device_read_bytes / engine_hit_bytes",
+        (device / hits, "within", (1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE)),
+        "c4-device-against-hits",
         unit="ratio",
-        message="c4-device-against-hits",
         facts={"device": name, "read_bytes": device, "hit_bytes": hits},
     )
 
@@ -74,13 +70,11 @@ def _moved_against_device(case: Case, device: int | None) -> Check:
         return missing("moved_bytes", "c4-moved-unknown")
     if device is None:
         return missing("device_read_bytes", "no-read-counter", device=name)
-    return Check(
-        quantity="device_read_bytes / moved_bytes",
-        measured=device / moved,
-        op="within",
-        limit=(1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE),
+    return compared(
+        "device_read_bytes / moved_bytes",
+        (device / moved, "within", (1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE)),
+        "c4-device-against-moved",
         unit="ratio",
-        message="c4-device-against-moved",
         facts={"device": name, "read_bytes": device, "moved_bytes": moved},
     )
 
@@ -101,13 +95,11 @@ def _members(case: Case, device: int) -> list[Check]:
         names = ", ".join(one.name for one in members)
         return [missing("members_read_bytes", "c4-members-unknown", members=names)]
     return [
-        Check(
-            quantity="members_read_bytes",
-            measured=total,
-            op="within",
-            limit=((1 - BALANCE_TOLERANCE) * device, (1 + BALANCE_TOLERANCE) * device),
+        compared(
+            "members_read_bytes",
+            (total, "within", ((1 - BALANCE_TOLERANCE) * device, (1 + BALANCE_TOLERANCE) * device)),
+            "c4-members",
             unit="bytes",
-            message="c4-members",
             facts={"device": case.device.name, "read_bytes": device},
         )
     ]
@@ -117,13 +109,11 @@ def _process(case: Case, device: int) -> list[Check]:
     process, excess = case.metric("process_read_bytes"), case.balance("process_excess_bytes")
     if process is None or excess is None:
         return [missing("process_read_bytes", "c4-process-unknown")]
-    lower = Check(
-        quantity="process_read_bytes",
-        measured=process,
-        op=">=",
-        limit=round((1 - BALANCE_TOLERANCE) * device),
+    lower = compared(
+        "process_read_bytes",
+        (process, ">=", round((1 - BALANCE_TOLERANCE) * device)),
+        "c4-process",
         unit="bytes",
-        message="c4-process",
         facts={"floor_share": 1 - BALANCE_TOLERANCE},
     )
     return [lower, _excess(case, excess, device)]
@@ -133,25 +123,18 @@ def _excess(case: Case, excess: int, device: int) -> Check:
     """What the process read beside KV: little, or else matched by reads of other devices."""
     allowed = max(round(BALANCE_TOLERANCE * device), PROCESS_EXCESS_BYTES)
     if excess <= allowed:
-        return Check(
-            quantity="process_excess_bytes",
-            measured=excess,
-            op="<=",
-            limit=allowed,
-            unit="bytes",
-            message="c4-process-excess",
+        return compared(
+            "process_excess_bytes", (excess, "<=", allowed), "c4-process-excess", unit="bytes"
         )
     facts = {"excess_bytes": excess, "allowed_bytes": allowed}
     elsewhere = case.balance("elsewhere_read_bytes")
     if elsewhere is None:
         return missing("other_devices_read_bytes", "c4-elsewhere-unknown", **facts)
-    return Check(
-        quantity="other_devices_read_bytes",
-        measured=elsewhere,
-        op=">=",
-        limit=excess - allowed,
+    return compared(
+        "other_devices_read_bytes",
+        (elsewhere, ">=", excess - allowed),
+        "c4-elsewhere",
         unit="bytes",
-        message="c4-elsewhere",
         facts=facts,
     )
 

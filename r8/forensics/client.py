@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics import transfer
 from r8.forensics.rule import Rule
-from r8.message import Check, missing
+from r8.message import Check, compared, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -37,13 +37,11 @@ def _send_lag(case: Case, median_ns: int) -> Check:
     total, known, lag_ns = rows[0]
     if known < total:
         return missing("send_lag_ns", "c10-lag-unknown", known=known, requests=total)
-    return Check(
-        quantity="send_lag_ns",
-        measured=lag_ns,
-        op="<=",
-        limit=SEND_LAG_SHARE_MAX * median_ns,
+    return compared(
+        "send_lag_ns",
+        (lag_ns, "<=", SEND_LAG_SHARE_MAX * median_ns),
+        "c10-send-lag",
         unit="ns",
-        message="c10-send-lag",
         facts={"most_share": SEND_LAG_SHARE_MAX},
     )
 
@@ -56,13 +54,11 @@ def _calibration(case: Case, median_ns: int) -> list[Check]:
     if not rows:
         return [missing("client_calibration", "c10-not-calibrated")]
     n, lag_ns, error_ns, worst_ns = rows[0]
-    streams = Check(
-        quantity="calibrated_requests",
-        measured=n,
-        op=">=",
-        limit=case.run.concurrency,
+    streams = compared(
+        "calibrated_requests",
+        (n, ">=", case.run.concurrency),
+        "c10-calibrated-requests",
         unit="requests",
-        message="c10-calibrated-requests",
     )
     return [
         streams,
@@ -74,13 +70,11 @@ def _calibration(case: Case, median_ns: int) -> list[Check]:
 
 def _own_error(quantity: str, size_ns: int | None, share: float, median_ns: int) -> Check:
     limit_ns = share * median_ns
-    return Check(
-        quantity=quantity,
-        measured=size_ns,
-        op="within",
-        limit=(-limit_ns, limit_ns),
+    return compared(
+        quantity,
+        (size_ns, "within", (-limit_ns, limit_ns)),
+        "c10-own-error",
         unit="ns",
-        message="c10-own-error",
         facts={"quantity": quantity, "most_share": share},
     )
 
@@ -96,22 +90,18 @@ def released_together(case: Case) -> list[Check]:
     lags_ns = [row["start_lag_ns"] for row in rows]
     shortest_ns = min(row["load_ns"] for row in rows)
     return [
-        Check(
-            quantity="barrier_lag_ns",
-            measured=max(lags_ns),
-            op="<=",
-            limit=BARRIER_LAG_SHARE_MAX * shortest_ns,
+        compared(
+            "barrier_lag_ns",
+            (max(lags_ns), "<=", BARRIER_LAG_SHARE_MAX * shortest_ns),
+            "c10-barrier-lag",
             unit="ns",
-            message="c10-barrier-lag",
             facts={"most_share": BARRIER_LAG_SHARE_MAX},
         ),
-        Check(
-            quantity="workers_early",
-            measured=sum(lag_ns < 0 for lag_ns in lags_ns),
-            op="==",
-            limit=0,
+        compared(
+            "workers_early",
+            (sum(lag_ns < 0 for lag_ns in lags_ns), "==", 0),
+            "c10-early",
             unit="workers",
-            message="c10-early",
             facts={"workers": len(rows)},
         ),
         *_loads_overlap(case, rows),
@@ -125,13 +115,11 @@ def _loads_overlap(case: Case, rows: list[transfer.Row]) -> list[Check]:
         return []
     longest_ns = max(row["load_ns"] for row in rows)
     return [
-        Check(
-            quantity="loads_overlap_ns",
-            measured=transfer.together(case, "measure")["shared_ns"],
-            op=">=",
-            limit=OVERLAP_SHARE_MIN * longest_ns,
+        compared(
+            "loads_overlap_ns",
+            (transfer.together(case, "measure")["shared_ns"], ">=", OVERLAP_SHARE_MIN * longest_ns),
+            "c10-overlap",
             unit="ns",
-            message="c10-overlap",
             facts={"engines": len(rows), "least_share": OVERLAP_SHARE_MIN},
         )
     ]

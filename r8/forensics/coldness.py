@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics import transfer
 from r8.forensics.rule import Rule
-from r8.message import Check, Fact, missing
+from r8.message import Check, Fact, compared, missing
 from r8.units import BYTES_PER_MIB
 
 if TYPE_CHECKING:
@@ -46,24 +46,15 @@ def _as_expected(detail: dict[str, object], key: str, message: str) -> Check:
     if not isinstance(found, int) or not isinstance(expected, int):
         return missing(quantity, "c2-pool-unknown", key=key)
     if not found:
-        return Check(
-            quantity=quantity, measured=found, op=">", limit=0, unit=key, message="c2-pool-empty"
-        )
-    return Check(
-        quantity=quantity, measured=found, op="==", limit=expected, unit=key, message=message
-    )
+        return compared(quantity, (found, ">", 0), "c2-pool-empty", unit=key)
+    return compared(quantity, (found, "==", expected), message, unit=key)
 
 
 def _covers_the_cell(case: Case, found: object) -> Check:
     if not isinstance(found, int):
         return missing("pool_bytes", "c2-pool-unknown", key="bytes")
-    return Check(
-        quantity="pool_bytes",
-        measured=found,
-        op=">=",
-        limit=case.run.expected_bytes,
-        unit="bytes",
-        message="c2-covers-the-cell",
+    return compared(
+        "pool_bytes", (found, ">=", case.run.expected_bytes), "c2-covers-the-cell", unit="bytes"
     )
 
 
@@ -84,13 +75,11 @@ def _writes_quiet(case: Case, durable_ns: int, quiet_ns: object) -> Check:
     span_ns, written = rows[0] if len(rows) == 1 else (0, None)
     if span_ns < QUIET_SHARE_MIN * quiet_ns:
         return missing(quantity, "c2-writes-not-sampled", device=device, quiet_ns=quiet_ns)
-    return Check(
-        quantity=quantity,
-        measured=written,
-        op="within",
-        limit=(0, QUIET_WRITE_BYTES_MAX),
+    return compared(
+        quantity,
+        (written, "within", (0, QUIET_WRITE_BYTES_MAX)),
+        "c2-writes-quiet",
         unit="bytes",
-        message="c2-writes-quiet",
         facts={"device": device, "span_ns": span_ns},
     )
 
@@ -101,12 +90,10 @@ def dropped_and_cold(case: Case) -> list[Check]:
     if drop is None:
         return [missing("drop_rc", "c3-no-drop"), *_residency(case, 0)]
     code = drop.detail.get("rc")
-    ran = Check(
-        quantity="drop_rc",
-        measured=code if isinstance(code, int) else None,
-        op="==",
-        limit=0,
-        message="c3-drop",
+    ran = compared(
+        "drop_rc",
+        (code if isinstance(code, int) else None, "==", 0),
+        "c3-drop",
         facts={"error": str(drop.detail.get("error") or drop.detail.get("command"))},
     )
     return [ran, *_residency(case, drop.mono_ns)]
@@ -149,25 +136,21 @@ def files_at(case: Case, moment: str, since_ns: int, until_ns: int) -> Files:
 def _file_count(case: Case, count: int) -> Check:
     durable = case.event("durable")
     expected = durable.detail.get("expected_files") if durable else None
-    return Check(
-        quantity="files_looked_at",
-        measured=count,
-        op="==",
-        limit=expected if isinstance(expected, int) else None,
+    return compared(
+        "files_looked_at",
+        (count, "==", expected if isinstance(expected, int) else None),
+        "c3-files-looked-at",
         unit="files",
-        message="c3-files-looked-at",
     )
 
 
 def _self_test(seen: Files) -> Check:
     """A method that fails its own test has measured nothing."""
-    return Check(
-        quantity="files_self_tested",
-        measured=seen.tested if seen.tested == len(seen.rows) else None,
-        op="==",
-        limit=len(seen.rows),
+    return compared(
+        "files_self_tested",
+        (seen.tested if seen.tested == len(seen.rows) else None, "==", len(seen.rows)),
+        "c3-self-test",
         unit="files",
-        message="c3-self-test",
         facts={"passed": seen.tested},
     )
 
@@ -195,13 +178,11 @@ def resident(seen: Files) -> Check:
         "lost": lost,
         "reason": next((row[4] for row in rows if row[4]), ""),
     }
-    return Check(
-        quantity="resident_files",
-        measured=warm if warm or not lost else None,
-        op="==",
-        limit=0,
+    return compared(
+        "resident_files",
+        (warm if warm or not lost else None, "==", 0),
+        "c3-resident" if warm or not lost else "c3-residency-unknown",
         unit="files",
-        message="c3-resident" if warm or not lost else "c3-residency-unknown",
         facts=facts,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
-from r8.message import Check, missing
+from r8.message import Check, compared, missing
 from r8.model import Device
 from r8.units import NS_PER_S
 
@@ -51,30 +51,11 @@ def _counters(case: Case, devices: list[Device], window: Window) -> list[Check]:
     if seen < len(devices):
         return [missing("devices_sampled", "c8-not-sampled", seen=seen, devices=len(devices))]
     return [
-        Check(
-            quantity="counter_steps_backwards",
-            measured=regressed,
-            op="==",
-            limit=0,
-            message="c8-backwards",
-            facts={"steps": steps},
+        compared(
+            "counter_steps_backwards", (regressed, "==", 0), "c8-backwards", facts={"steps": steps}
         ),
-        Check(
-            quantity="counter_epochs_begun",
-            measured=epochs,
-            op="==",
-            limit=0,
-            message="c8-epochs",
-            facts={"steps": steps},
-        ),
-        Check(
-            quantity="longest_gap_ns",
-            measured=gap_ns,
-            op="<=",
-            limit=SAMPLE_GAP_NS_MAX,
-            unit="ns",
-            message="c8-gap",
-        ),
+        compared("counter_epochs_begun", (epochs, "==", 0), "c8-epochs", facts={"steps": steps}),
+        compared("longest_gap_ns", (gap_ns, "<=", SAMPLE_GAP_NS_MAX), "c8-gap", unit="ns"),
     ]
 
 
@@ -96,12 +77,10 @@ def _identity(case: Case, device: Device, window: Window) -> Check:
     for counter, word, _ in readings:
         words.setdefault(counter, {})[word] = None
     changed = {name: list(map(str, found)) for name, found in words.items() if len(found) > 1}
-    return Check(
-        quantity="identity_changes",
-        measured=len(changed),
-        op="==",
-        limit=0,
-        message="c8-changed" if changed else "c8-unchanged",
+    return compared(
+        "identity_changes",
+        (len(changed), "==", 0),
+        "c8-changed" if changed else "c8-unchanged",
         facts={
             "device": device.name,
             "diskseq": next(iter(words.get("diskseq", {None}))),
@@ -148,12 +127,10 @@ def _state(
     wrong = sum(good is not None and word.lower() not in good for word in words)
     # An array's state moves between its good words as it is written to; others must not move.
     moved = len(words) != 1 and not (counter == "array_state" and words)
-    return Check(
-        quantity="state_faults",
-        measured=wrong + lost + (epochs - 1) + moved,
-        op="==",
-        limit=0,
-        message="c8-state",
+    return compared(
+        "state_faults",
+        (wrong + lost + (epochs - 1) + moved, "==", 0),
+        "c8-state",
         facts={
             "probe": probe,
             "device": device,
@@ -179,12 +156,10 @@ def _engine_lives(case: Case, instance: str, window: Window) -> Check:
     seen, lived = rows[0]
     if not seen:
         return missing("processes_through_window", "c8-no-process", instance=instance)
-    return Check(
-        quantity="processes_through_window",
-        measured=lived,
-        op=">",
-        limit=0,
-        message="c8-process",
+    return compared(
+        "processes_through_window",
+        (lived, ">", 0),
+        "c8-process",
         facts={"instance": instance, "processes": seen},
     )
 

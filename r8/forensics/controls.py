@@ -14,7 +14,7 @@ from r8.forensics import transfer
 from r8.forensics.balance import BALANCE_TOLERANCE, engine_against_device
 from r8.forensics.coldness import RESIDENT_SHARE_MAX, files_at, resident
 from r8.forensics.rule import Rule
-from r8.message import Check, Fact, missing, not_applicable
+from r8.message import Check, Fact, compared, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -99,13 +99,11 @@ def _requests(case: Case, control: Control) -> list[tuple[Any, ...]]:
 
 def _own_sessions(requests: list[tuple[Any, ...]]) -> Check:
     shared = sum(bool(row[2]) for row in requests)
-    return Check(
-        quantity="control_sessions_of_cells",
-        measured=None if shared else shared,
-        op="==",
-        limit=0,
+    return compared(
+        "control_sessions_of_cells",
+        (None if shared else shared, "==", 0),
+        "n-own-sessions",
         unit="sessions",
-        message="n-own-sessions",
         facts={"requests": len(requests), "shared": shared},
     )
 
@@ -114,13 +112,8 @@ def _drop_ran(case: Case, control: Control) -> Check:
     """What refuses the control must be its numbers, not that nobody dropped."""
     ends = [one for one in case.events("control_drop_end") if one.mono_ns <= control.begin_ns]
     code = ends[-1].detail.get("rc") if ends else None
-    return Check(
-        quantity="control_drop_rc",
-        measured=code if code == 0 else None,
-        op="==",
-        limit=0,
-        message="n1-drop",
-        facts={"rc": code},
+    return compared(
+        "control_drop_rc", (code if code == 0 else None, "==", 0), "n1-drop", facts={"rc": code}
     )
 
 
@@ -134,13 +127,11 @@ def _through_the_page_cache(case: Case, control: Control, hits: int) -> Check:
     if read is None:
         return missing("process_rchar_bytes", "n1-rchar-unknown")
     least = FLOOR_SHARE * hits
-    return Check(
-        quantity="process_rchar_bytes",
-        measured=read if read >= least else None,
-        op=">=",
-        limit=least,
+    return compared(
+        "process_rchar_bytes",
+        (read if read >= least else None, ">=", least),
+        "n1-through-the-page-cache",
         unit="bytes",
-        message="n1-through-the-page-cache",
         facts={"file_bytes": read, "hit_bytes": hits},
     )
 
@@ -168,26 +159,22 @@ def _says_c3(warm: Fact, *, looks_cold: bool | None) -> Check:
         return missing("warm_files_resident", "n1-residency-unknown")
     if not warm and looks_cold is not False:
         return missing("warm_files_resident", "n1-files-not-cached")
-    return Check(
-        quantity="warm_files_resident",
-        measured=warm,
-        op=">",
-        limit=0,
+    return compared(
+        "warm_files_resident",
+        (warm, ">", 0),
+        "n1-c3",
         unit="files",
-        message="n1-c3",
         facts={"most_share": RESIDENT_SHARE_MAX},
     )
 
 
 def _adds_up(cached: int, device: int, read: int) -> Check:
     """What memory was too short to keep came from the device: together they gave every byte."""
-    return Check(
-        quantity="cached_bytes + device_read_bytes",
-        measured=cached + device,
-        op=">=",
-        limit=FLOOR_SHARE * read,
+    return compared(
+        "cached_bytes + device_read_bytes",
+        (cached + device, ">=", FLOOR_SHARE * read),
+        "n1-adds-up",
         unit="bytes",
-        message="n1-adds-up",
         facts={"cached_bytes": cached, "device_bytes": device, "wanted_bytes": read},
     )
 
@@ -197,13 +184,11 @@ def _says_c4(case: Case, hits: int, device: int | None, *, shown: bool) -> Check
     c4 = engine_against_device(case, hits, device)
     if c4.measured is None:
         return missing("warm_read_bytes / hit_bytes", "n1-device-unknown")
-    return Check(
-        quantity="warm_read_bytes / hit_bytes",
-        measured=c4.measured if shown else None,
-        op="<",
-        limit=FLOOR_SHARE,
+    return compared(
+        "warm_read_bytes / hit_bytes",
+        (c4.measured if shown else None, "<", FLOOR_SHARE),
+        "n1-c4" if shown else "n1-not-warm",
         unit="ratio",
-        message="n1-c4" if shown else "n1-not-warm",
         facts={"device": case.run.kv_device, "read_bytes": device, "hit_bytes": hits},
     )
 
@@ -242,13 +227,11 @@ def _warm_load(case: Case, until_ns: int, moved: int, device: int) -> list[Check
         _says_c3(warm, looks_cold=False),
         # A machine short of memory gives up pages in between: those are read again.
         _adds_up(cached, device, moved),
-        Check(
-            quantity="warm_read_bytes / moved_bytes",
-            measured=share,
-            op="<",
-            limit=FLOOR_SHARE,
+        compared(
+            "warm_read_bytes / moved_bytes",
+            (share, "<", FLOOR_SHARE),
+            "n1-c4-load",
             unit="ratio",
-            message="n1-c4-load",
             facts={"device": case.run.kv_device, "read_bytes": device, "moved_bytes": moved},
         ),
     ]
@@ -265,13 +248,11 @@ def random_prompt_hits_nothing(case: Case) -> list[Check]:
         return [missing("hit_tokens", "n2-no-lookup", seen=len(seen), requests=len(requests))]
     return [
         _own_sessions(requests),
-        Check(
-            quantity="hit_tokens",
-            measured=max(seen),
-            op="==",
-            limit=0,
+        compared(
+            "hit_tokens",
+            (max(seen), "==", 0),
+            "n2-hit-tokens",
             unit="tokens",
-            message="n2-hit-tokens",
             facts={"requests": len(seen)},
         ),
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
 from r8.forensics.transfer import ENGINE
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 from r8.units import BYTES_PER_GIB
 
 if TYPE_CHECKING:
@@ -50,13 +50,11 @@ def _joined(case: Case) -> Check:
         "WHERE run_id = $run AND phase = 'measure'"
     )
     total, ids, seen = rows[0]
-    return Check(
-        quantity="responses_joined",
-        measured=seen if total and ids == total else None,
-        op="==",
-        limit=total,
+    return compared(
+        "responses_joined",
+        (seen if total and ids == total else None, "==", total),
+        "e2-joined",
         unit="requests",
-        message="e2-joined",
         facts={"seen": seen, "requests": total, "ids": ids},
     )
 
@@ -73,22 +71,18 @@ def _instance(case: Case, instance: str, window: Window) -> list[Check]:
     )
     logged, silent = rows[0] if rows else (0, 0)
     return [
-        Check(
-            quantity="external_hits_counted_tokens",
-            measured=external,
-            op="==",
-            limit=None if silent else logged,
+        compared(
+            "external_hits_counted_tokens",
+            (external, "==", None if silent else logged),
+            "e2-external-hits",
             unit="tokens",
-            message="e2-external-hits",
             facts={"instance": instance, "logged": logged, "silent": silent},
         ),
-        Check(
-            quantity="prefix_hits_counted_tokens",
-            measured=prefix,
-            op="==",
-            limit=0,
+        compared(
+            "prefix_hits_counted_tokens",
+            (prefix, "==", 0),
+            "e2-prefix-hits",
             unit="tokens",
-            message="e2-prefix-hits",
             facts={"instance": instance},
         ),
     ]
@@ -130,30 +124,21 @@ def _as_said(
 ) -> list[Check]:
     seen_s, seen_gib = seen
     return [
-        Check(
-            quantity="loaded_directory",
-            measured=directory,
-            op="==",
-            limit=given,
-            message="e2-directory",
-            facts={"worker": worker},
+        compared(
+            "loaded_directory", (directory, "==", given), "e2-directory", facts={"worker": worker}
         ),
-        Check(
-            quantity="said_load_s",
-            measured=said_s,
-            op="<=",
-            limit=seen_s + SAID_ERROR_S,
+        compared(
+            "said_load_s",
+            (said_s, "<=", seen_s + SAID_ERROR_S),
+            "e2-load-time",
             unit="s",
-            message="e2-load-time",
             facts={"worker": worker, "seen_s": seen_s, "error_s": SAID_ERROR_S},
         ),
-        Check(
-            quantity="said_load_gib",
-            measured=said_gib,
-            op="within",
-            limit=(seen_gib - SAID_ERROR_GIB, seen_gib + SAID_ERROR_GIB),
+        compared(
+            "said_load_gib",
+            (said_gib, "within", (seen_gib - SAID_ERROR_GIB, seen_gib + SAID_ERROR_GIB)),
+            "e2-load-size",
             unit="GiB",
-            message="e2-load-size",
             facts={"worker": worker, "seen_gib": seen_gib},
         ),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
-from r8.message import Check, missing
+from r8.message import Check, compared, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -57,13 +57,11 @@ def _none_of(case: Case, instance: str, kind: str, some: str, none: str) -> Chec
     lines, count, first, text = case.rows(_LINES, instance=instance, kind=kind)[0]
     if not lines:
         return missing(f"{kind}_lines", "no-engine-log", instance=instance)
-    return Check(
-        quantity=f"{kind}_lines",
-        measured=count,
-        op="==",
-        limit=0,
+    return compared(
+        f"{kind}_lines",
+        (count, "==", 0),
+        some if count else none,
         unit="lines",
-        message=some if count else none,
         facts={
             "instance": instance,
             "lines": lines,
@@ -80,13 +78,11 @@ def _refusals(case: Case, instance: str) -> Check:
     if not rows:
         return missing("refusals_in_a_row", "e3-no-refusal", instance=instance)
     longest, line = rows[0]
-    return Check(
-        quantity="refusals_in_a_row",
-        measured=longest,
-        op="<=",
-        limit=REFUSALS_A_CHUNK * chunks,
+    return compared(
+        "refusals_in_a_row",
+        (longest, "<=", REFUSALS_A_CHUNK * chunks),
+        "e3-refusals",
         unit="buffers",
-        message="e3-refusals",
         facts={
             "instance": instance,
             "line": line,

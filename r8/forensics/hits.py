@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.forensics.balance import BALANCE_TOLERANCE
 from r8.forensics.rule import Rule
-from r8.message import Check, Fact, missing
+from r8.message import Check, Fact, compared, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -37,13 +37,11 @@ def _hit_tokens(case: Case, rows: list[tuple[Any, ...]]) -> Check:
     ]
     wrong = [one for one in seen if one[1] != one[2]]
     first, hit, want = wrong[0] if wrong else ("", None, None)
-    return Check(
-        quantity="requests_not_hitting_their_chunks",
-        measured=len(wrong) if wrong or len(seen) == len(rows) else None,
-        op="==",
-        limit=0,
+    return compared(
+        "requests_not_hitting_their_chunks",
+        (len(wrong) if wrong or len(seen) == len(rows) else None, "==", 0),
+        "c6-wrong-hit-tokens" if wrong else "c6-hit-tokens",
         unit="requests",
-        message="c6-wrong-hit-tokens" if wrong else "c6-hit-tokens",
         facts={
             "exact": len(seen) - len(wrong),
             "requests": len(rows),
@@ -60,13 +58,11 @@ def _hit_tokens(case: Case, rows: list[tuple[Any, ...]]) -> Check:
 def _prefix_cache_hits(rows: list[tuple[Any, ...]]) -> Check:
     computed = [row[4] for row in rows if row[4] is not None]
     worst = max(computed, default=None)
-    return Check(
-        quantity="prefix_cache_tokens",
-        measured=worst if worst or len(computed) == len(rows) else None,
-        op="==",
-        limit=0,
+    return compared(
+        "prefix_cache_tokens",
+        (worst if worst or len(computed) == len(rows) else None, "==", 0),
+        "c6-prefix-cache",
         unit="tokens",
-        message="c6-prefix-cache",
         facts={"known": len(computed), "requests": len(rows)},
     )
 
@@ -78,13 +74,11 @@ def _retrieved(case: Case) -> Check:
         "WHERE run_id = $run AND phase = 'measure' AND instance IS NULL"
     )
     requests, loaded, known = rows[0]
-    return Check(
-        quantity="retrieved_tokens",
-        measured=loaded,
-        op="==",
-        limit=requests * case.kv_run.expectation.hit_tokens_per_session,
+    return compared(
+        "retrieved_tokens",
+        (loaded, "==", requests * case.kv_run.expectation.hit_tokens_per_session),
+        "c6-retrieved",
         unit="tokens",
-        message="c6-retrieved",
         facts={"requests": known},
     )
 
@@ -102,13 +96,11 @@ def _settings(case: Case, instance: str) -> list[Check]:
 
 
 def _setting(instance: str, key: str, found: object, want: Fact) -> Check:
-    plain = found is None or isinstance(found, str | int | float)
-    return Check(
-        quantity=f"server_config.{key}",
-        measured=found if plain else json.dumps(found),  # type: ignore[arg-type]
-        op="==",
-        limit=want,
-        message="c6-setting",
+    shown = found if found is None or isinstance(found, str | int | float) else json.dumps(found)
+    return compared(
+        f"server_config.{key}",
+        (shown, "==", want),
+        "c6-setting",
         facts={"instance": instance, "key": key},
     )
 
@@ -118,21 +110,9 @@ def _no_dram_tier(case: Case) -> Check:
     if hits is None or served is None:
         return missing("dram_hit_bytes", "c6-dram-unknown")
     if not hits:
-        return Check(
-            quantity="engine_hit_bytes",
-            measured=hits,
-            op=">",
-            limit=0,
-            unit="bytes",
-            message="c6-nothing-hit",
-        )
-    return Check(
-        quantity="dram_hit_bytes",
-        measured=served,
-        op="<=",
-        limit=BALANCE_TOLERANCE * hits,
-        unit="bytes",
-        message="c6-dram-hits",
+        return compared("engine_hit_bytes", (hits, ">", 0), "c6-nothing-hit", unit="bytes")
+    return compared(
+        "dram_hit_bytes", (served, "<=", BALANCE_TOLERANCE * hits), "c6-dram-hits", unit="bytes"
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.forensics.balance import BALANCE_TOLERANCE, PROCESS_EXCESS_BYTES
 from r8.forensics.rule import Rule
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -40,13 +40,11 @@ def _instance(
     sessions, instances = case.kv_run.expectation.sessions, len(case.run.processes)
     share = sessions // instances
     planned = share * case.kv_run.expectation.hit_bytes // sessions
-    asked_as_planned = Check(
-        quantity="instance_requests",
-        measured=asked,
-        op="==",
-        limit=share,
+    asked_as_planned = compared(
+        "instance_requests",
+        (asked, "==", share),
+        "s1-requests",
         unit="requests",
-        message="s1-requests",
         facts={"instance": name},
     )
     if hits is None:
@@ -57,22 +55,18 @@ def _instance(
     excess = max(round(BALANCE_TOLERANCE * planned), PROCESS_EXCESS_BYTES)
     return [
         asked_as_planned,
-        Check(
-            quantity="instance_hit_bytes",
-            measured=hits,
-            op="==",
-            limit=planned,
+        compared(
+            "instance_hit_bytes",
+            (hits, "==", planned),
+            "s1-hits",
             unit="bytes",
-            message="s1-hits",
             facts={"instance": name},
         ),
-        Check(
-            quantity="instance_process_read_bytes",
-            measured=process,
-            op="within",
-            limit=(round((1 - BALANCE_TOLERANCE) * planned), planned + excess),
+        compared(
+            "instance_process_read_bytes",
+            (process, "within", (round((1 - BALANCE_TOLERANCE) * planned), planned + excess)),
+            "s1-process",
             unit="bytes",
-            message="s1-process",
             facts={"instance": name},
         ),
     ]
@@ -81,12 +75,10 @@ def _instance(
 def _told_apart(case: Case) -> Check:
     """One process tree under two names would count every byte twice: then nothing is known."""
     names, trees = case.rows(_SHARED)[0]
-    return Check(
-        quantity="process_trees",
-        measured=trees if trees == names else None,
-        op="==",
-        limit=names,
-        message="s1-told-apart",
+    return compared(
+        "process_trees",
+        (trees if trees == names else None, "==", names),
+        "s1-told-apart",
         facts={"engines": names, "trees": trees},
     )
 
@@ -96,13 +88,11 @@ def _sum(case: Case, rows: list[tuple[Any, ...]]) -> Check:
     device, hits = case.metric("device_read_bytes"), case.metric("engine_hit_bytes")
     if len(each) < len(case.run.processes) or device is None or hits is None:
         return missing("device_read_bytes", "s1-sum-unknown")
-    return Check(
-        quantity="device_read_bytes",
-        measured=device,
-        op="within",
-        limit=((1 - BALANCE_TOLERANCE) * hits, (1 + BALANCE_TOLERANCE) * hits),
+    return compared(
+        "device_read_bytes",
+        (device, "within", ((1 - BALANCE_TOLERANCE) * hits, (1 + BALANCE_TOLERANCE) * hits)),
+        "s1-sum",
         unit="bytes",
-        message="s1-sum",
         facts={"each": " + ".join(map(str, each)), "hit_bytes": hits},
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 from r8.model import Device
 from r8.units import NS_PER_S
 
@@ -81,13 +81,11 @@ def _within(case: Case, probe: str, device: Device, counter: str, window: Window
         return missing("peak_bytes_per_s", "c9-one-reading", **shown)
     moved, span_ns = rows[0]
     link = case.run.link_bytes_per_s or 0
-    return Check(
-        quantity="peak_bytes_per_s",
-        measured=moved * NS_PER_S / span_ns,
-        op="<=",
-        limit=link * (1 + LINK_TOLERANCE),
+    return compared(
+        "peak_bytes_per_s",
+        (moved * NS_PER_S / span_ns, "<=", link * (1 + LINK_TOLERANCE)),
+        "c9-peak",
         unit="bytes/s",
-        message="c9-peak",
         facts={
             "device": device.name,
             "counter": shown["counter"],
@@ -114,13 +112,11 @@ def wire_balances(case: Case, device_bytes: int) -> list[Check]:
         return [missing("wire_bytes", "c4-wire-unknown")]
     ratio, wanted = now / device_bytes, before / known_bytes
     return [
-        Check(
-            quantity="wire_bytes / device_read_bytes / calibrated",
-            measured=ratio / wanted,
-            op="within",
-            limit=(1 - WIRE_TOLERANCE, 1 + WIRE_TOLERANCE),
+        compared(
+            "wire_bytes / device_read_bytes / calibrated",
+            (ratio / wanted, "within", (1 - WIRE_TOLERANCE, 1 + WIRE_TOLERANCE)),
+            "c4-wire",
             unit="ratio",
-            message="c4-wire",
             facts={
                 "wire_bytes": now,
                 "read_bytes": device_bytes,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from r8.forensics.rule import Rule
-from r8.message import Check, Fact, missing
+from r8.message import Check, Fact, compared, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -46,12 +46,10 @@ def _state_repeated(case: Case, state: PatchState) -> Check:
         return missing("patch_state", "c11-no-patch-event")
     planned = {"expected": case.kv_run.treatment.patch} | asdict(state)
     different = [name for name, value in planned.items() if event.detail.get(name) != value]
-    return Check(
-        quantity="patch_state_fields_changed",
-        measured=len(different),
-        op="==",
-        limit=0,
-        message="c11-state-repeated",
+    return compared(
+        "patch_state_fields_changed",
+        (len(different), "==", 0),
+        "c11-state-repeated",
         facts={"fields": len(planned), "changed": ", ".join(different)},
     )
 
@@ -62,12 +60,10 @@ def _patched(
     module = state.module_sha256
     if module is None:
         return [missing("module_sha256", "c11-no-module-digest")]
-    target = Check(
-        quantity="target_sha256",
-        measured=state.target_sha256,
-        op="!=",
-        limit=state.base_sha256,
-        message="c11-target-patched",
+    target = compared(
+        "target_sha256",
+        (state.target_sha256, "!=", state.base_sha256),
+        "c11-target-patched",
         facts=_digests(state),
     )
     if not loaded:
@@ -76,26 +72,17 @@ def _patched(
     digest = next((row[0] for row in loaded if row[0] != module), module)
     return [
         target,
-        Check(
-            quantity="loaded_module_sha256",
-            measured=digest,
-            op="==",
-            limit=module,
-            message="c11-module",
+        compared(
+            "loaded_module_sha256",
+            (digest, "==", module),
+            "c11-module",
             facts={
                 "instance": instance,
                 "found": digest[:DIGEST_CHARS],
                 "planned": module[:DIGEST_CHARS],
             },
         ),
-        Check(
-            quantity="patch_mode",
-            measured=mode,
-            op="==",
-            limit="parallel",
-            message="c11-mode",
-            facts={"instance": instance},
-        ),
+        compared("patch_mode", (mode, "==", "parallel"), "c11-mode", facts={"instance": instance}),
         *_reads(case, instance, text),
     ]
 
@@ -114,13 +101,11 @@ def _lines(case: Case, instance: str, *, expected: bool) -> Check:
         instance=instance,
     )
     lines = rows[0][0]
-    return Check(
-        quantity="patch_loaded_lines",
-        measured=0 if lines else None,
-        op=">" if expected else "==",
-        limit=0,
+    return compared(
+        "patch_loaded_lines",
+        (0 if lines else None, ">" if expected else "==", 0),
+        "c11-not-loaded" if expected else "c11-no-patch-line",
         unit="lines",
-        message="c11-not-loaded" if expected else "c11-no-patch-line",
         facts={"instance": instance, "lines": lines},
     )
 
@@ -132,46 +117,34 @@ def _reads(case: Case, instance: str, loaded_text: str) -> list[Check]:
     expected = run.expected_bytes // len(run.processes)
     if not rows:
         return [
-            Check(
-                quantity="patch_read_lines",
-                measured=0,
-                op=">",
-                limit=0,
+            compared(
+                "patch_read_lines",
+                (0, ">", 0),
+                "c11-nothing-read",
                 unit="lines",
-                message="c11-nothing-read",
                 facts={"instance": instance, "expected_bytes": expected},
             )
         ]
     size, segments, misses = rows[0]
-    read = Check(
-        quantity="patch_read_bytes",
-        measured=size,
-        op="==",
-        limit=expected,
+    read = compared(
+        "patch_read_bytes",
+        (size, "==", expected),
+        "c11-read-bytes",
         unit="bytes",
-        message="c11-read-bytes",
         facts={"instance": instance},
     )
-    missed = Check(
-        quantity="patch_misses",
-        measured=misses,
-        op="==",
-        limit=0,
-        unit="chunks",
-        message="c11-misses",
-        facts={"instance": instance},
+    missed = compared(
+        "patch_misses", (misses, "==", 0), "c11-misses", unit="chunks", facts={"instance": instance}
     )
     found = _SEGMENT_BYTES.search(loaded_text)
     segment = int(found[1]) if found else 0
     if not segment:
         return [read, missed, missing("segment_bytes", "c11-no-segment-size")]
-    split = Check(
-        quantity="patch_segments",
-        measured=segments,
-        op=">=",
-        limit=-(-size // segment),
+    split = compared(
+        "patch_segments",
+        (segments, ">=", -(-size // segment)),
+        "c11-segments",
         unit="segments",
-        message="c11-segments",
         facts={"instance": instance, "read_bytes": size, "segment_bytes": segment},
     )
     return [read, missed, split]
@@ -182,21 +155,17 @@ def _unpatched(
 ) -> list[Check]:
     if loaded:
         return [
-            Check(
-                quantity="patch_mode",
-                measured=", ".join(sorted({str(row[1]) for row in loaded})),
-                op="==",
-                limit="serial",
-                message="c11-patch-inactive",
+            compared(
+                "patch_mode",
+                (", ".join(sorted({str(row[1]) for row in loaded})), "==", "serial"),
+                "c11-patch-inactive",
                 facts={"instance": instance},
             )
         ]
-    base = Check(
-        quantity="target_sha256",
-        measured=state.target_sha256,
-        op="==",
-        limit=state.base_sha256,
-        message="c11-target-base",
+    base = compared(
+        "target_sha256",
+        (state.target_sha256, "==", state.base_sha256),
+        "c11-target-base",
         facts=_digests(state),
     )
     return [_lines(case, instance, expected=False), base]

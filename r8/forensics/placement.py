@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -35,13 +35,11 @@ def _files_on_device(case: Case) -> Check:
     unknown, here = found.pop((None, None), 0), found.pop((run.kv_host, run.kv_device), 0)
     files: int = rows[0][3]
     elsewhere = files - here - unknown
-    return Check(
-        quantity="kv_files_elsewhere",
-        measured=elsewhere if elsewhere or not unknown else None,
-        op="==",
-        limit=0,
+    return compared(
+        "kv_files_elsewhere",
+        (elsewhere if elsewhere or not unknown else None, "==", 0),
+        "c1-files-on-device",
         unit="files",
-        message="c1-files-on-device",
         facts={
             "here": here,
             "files": files,
@@ -59,13 +57,12 @@ def _directory_on_mount(case: Case) -> Check:
     if not mounts:
         return missing("kv_dir_under_mount", "c1-no-mount", device=run.kv_device)
     directory = PurePosixPath(run.kv_dir)
-    return Check(
-        quantity="kv_dir_under_mount",
-        # A device can be mounted at several places; the topology names them all.
-        measured=any(directory.is_relative_to(mount) for mount in mounts.split(",")),
-        op="==",
-        limit=True,
-        message="c1-directory-on-mount",
+    # A device can be mounted at several places; the topology names them all.
+    below = any(directory.is_relative_to(mount) for mount in mounts.split(","))
+    return compared(
+        "kv_dir_under_mount",
+        (below, "==", True),
+        "c1-directory-on-mount",
         facts={"directory": run.kv_dir, "mounts": mounts, "device": run.kv_device},
     )
 
@@ -82,13 +79,11 @@ def _quiet(case: Case, device: Device) -> Check:
     size, expected = case.read_bytes(device, "measure"), case.run.expected_bytes
     if size is None:
         return missing("device_read_bytes", "no-read-counter", device=device.name)
-    return Check(
-        quantity="other_device_read_bytes / kv_bytes",
-        measured=size / expected,
-        op="<",
-        limit=OTHER_DEVICE_SHARE_MAX,
+    return compared(
+        "other_device_read_bytes / kv_bytes",
+        (size / expected, "<", OTHER_DEVICE_SHARE_MAX),
+        "c5-other-device-read",
         unit="ratio",
-        message="c5-other-device-read",
         facts={"device": device.name, "read_bytes": size, "kv_bytes": expected},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.forensics.rule import Rule
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 from r8.model import TransferRun
 
 if TYPE_CHECKING:
@@ -35,13 +35,11 @@ def _silent(case: Case, device: Device) -> Check:
     size, expected = case.read_bytes(device, "measure"), case.run.expected_bytes
     if size is None:
         return missing("device_read_bytes", "no-read-counter", device=device.name)
-    return Check(
-        quantity="device_read_bytes / kv_bytes",
-        measured=size / expected,
-        op="<",
-        limit=RECOMPUTE_READ_SHARE_MAX,
+    return compared(
+        "device_read_bytes / kv_bytes",
+        (size / expected, "<", RECOMPUTE_READ_SHARE_MAX),
+        "c7-device-read",
         unit="ratio",
-        message="c7-device-read",
         facts={"device": device.name, "read_bytes": size, "kv_bytes": expected},
     )
 
@@ -50,13 +48,8 @@ def _no_connector(case: Case, instance: str) -> Check:
     found = (case.server_config(instance) or {}).get("kv_connector")
     if not isinstance(found, str):
         return missing("kv_connector", "c7-connector-unknown", instance=instance)
-    return Check(
-        quantity="kv_connector",
-        measured=found,
-        op="==",
-        limit=NO_CONNECTOR,
-        message="c7-connector",
-        facts={"instance": instance},
+    return compared(
+        "kv_connector", (found, "==", NO_CONNECTOR), "c7-connector", facts={"instance": instance}
     )
 
 
@@ -69,13 +62,11 @@ def _no_hits(case: Case) -> Check:
     # An engine without a connector writes no such line at all: their absence is what is wanted,
     # and the two checks above do not rest on it.
     hit, computed, retrieved = rows[0]
-    return Check(
-        quantity="tokens_from_a_cache",
-        measured=max(hit, computed, retrieved),
-        op="==",
-        limit=0,
+    return compared(
+        "tokens_from_a_cache",
+        (max(hit, computed, retrieved), "==", 0),
+        "c7-tokens-found",
         unit="tokens",
-        message="c7-tokens-found",
         facts={"hit": hit, "computed": computed, "retrieved": retrieved},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from r8.forensics.rule import Rule
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 from r8.units import BYTES_PER_GIB
 
 if TYPE_CHECKING:
@@ -27,12 +27,10 @@ def no_residue(case: Case) -> list[Check]:
     if not gpus:
         return [not_applicable("gpus", "g1-no-gpu")]
     started = case.event("engine_started") or case.event("worker_started")
-    before = Check(
-        quantity="captured_before_start",
-        measured=None if started is None else capture.mono_ns <= started.mono_ns,
-        op="==",
-        limit=True,
-        message="g1-captured-before",
+    before = compared(
+        "captured_before_start",
+        (None if started is None else capture.mono_ns <= started.mono_ns, "==", True),
+        "g1-captured-before",
     )
     return [before, *(_gpu(gpu if isinstance(gpu, dict) else {}) for gpu in gpus)]
 
@@ -43,13 +41,11 @@ def _gpu(gpu: dict[str, Any]) -> Check:
     )
     if not isinstance(used, int) or not isinstance(total, int):
         return missing("vram_used_bytes", "g1-memory-unknown", device=str(device))
-    return Check(
-        quantity="vram_used_bytes",
-        measured=used,
-        op="<=",
-        limit=max(round(RESIDUE_SHARE_MAX * total), RESIDUE_FLOOR_BYTES),
+    return compared(
+        "vram_used_bytes",
+        (used, "<=", max(round(RESIDUE_SHARE_MAX * total), RESIDUE_FLOOR_BYTES)),
+        "g1-memory",
         unit="bytes",
-        message="g1-memory",
         facts={"device": str(device)},
     )
 
@@ -67,13 +63,11 @@ def host_unchanged(case: Case) -> list[Check]:
     shown = [_shown(one) for one in changes] if isinstance(changes, list) else []
     changed = sum(old.get(name) != new.get(name) for name in {*old, *new})
     return [
-        Check(
-            quantity="sections_changed",
-            measured=changed,
-            op="==",
-            limit=0,
+        compared(
+            "sections_changed",
+            (changed, "==", 0),
+            "q3-changed" if changed else "q3-unchanged",
             unit="sections",
-            message="q3-changed" if changed else "q3-unchanged",
             facts={
                 "sections": len(old),
                 "absent": ", ".join(absent) if isinstance(absent, list) else "",

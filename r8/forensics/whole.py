@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.forensics import transfer
 from r8.forensics.rule import Rule
-from r8.message import Check, missing
+from r8.message import Check, compared, missing
 
 if TYPE_CHECKING:
     from r8.forensics.case import Case
@@ -56,13 +56,11 @@ def every_request_answered(case: Case) -> list[Check]:
     if not total:
         return [missing("measured_requests", "no-measured-request")]
     return [
-        Check(
-            quantity="requests_failed",
-            measured=total - ok,
-            op="==",
-            limit=0,
+        compared(
+            "requests_failed",
+            (total - ok, "==", 0),
+            "q1-failed",
             unit="requests",
-            message="q1-failed",
             facts={"requests": total, "failures": _failures(case)},
         ),
         _as_planned("requests", total, expectation.sessions, "q1-requests"),
@@ -73,24 +71,15 @@ def every_request_answered(case: Case) -> list[Check]:
 
 
 def _as_planned(unit: str, found: int, planned: int, message: str) -> Check:
-    return Check(
-        quantity=f"{unit}_measured",
-        measured=found,
-        op="==",
-        limit=planned,
-        unit=unit,
-        message=message,
-    )
+    return compared(f"{unit}_measured", (found, "==", planned), message, unit=unit)
 
 
 def _of_length(what: str, exact: int, ok: int, tokens: int) -> Check:
-    return Check(
-        quantity=f"requests_of_{what}_tokens",
-        measured=exact,
-        op="==",
-        limit=ok,
+    return compared(
+        f"requests_of_{what}_tokens",
+        (exact, "==", ok),
+        "q1-output-tokens" if what == "output" else "q1-prompt-tokens",
         unit="requests",
-        message="q1-output-tokens" if what == "output" else "q1-prompt-tokens",
         facts={"tokens": tokens},
     )
 
@@ -112,30 +101,28 @@ def every_worker_done(case: Case) -> list[Check]:
     bad = [row for row in rows if row["outcome"] != "ok"]
     names = {row["worker"] for row in rows}
     return [
-        Check(
-            quantity="workers_failed",
-            measured=len(bad),
-            op="==",
-            limit=0,
+        compared(
+            "workers_failed",
+            (len(bad), "==", 0),
+            "q1-workers-failed",
             unit="workers",
-            message="q1-workers-failed",
             facts={"workers": len(rows), "failures": transfer.failures(bad)},
         ),
         _as_planned("rows", len(rows), len(run.workers), "q1-worker-rows"),
-        Check(
-            quantity="workers_measured",
-            measured=", ".join(sorted(names)),
-            op="==",
-            limit=", ".join(sorted(run.workers)),
-            message="q1-workers",
+        compared(
+            "workers_measured",
+            (", ".join(sorted(names)), "==", ", ".join(sorted(run.workers))),
+            "q1-workers",
         ),
-        Check(
-            quantity="moved_bytes",
-            measured=transfer.together(case, "measure")["known_bytes"],
-            op="within",
-            limit=((1 - HEADER_SHARE_MAX) * run.total_bytes, run.total_bytes),
+        compared(
+            "moved_bytes",
+            (
+                transfer.together(case, "measure")["known_bytes"],
+                "within",
+                ((1 - HEADER_SHARE_MAX) * run.total_bytes, run.total_bytes),
+            ),
+            "q1-moved",
             unit="bytes",
-            message="q1-moved",
             facts={"total_bytes": run.total_bytes, "header_share": HEADER_SHARE_MAX},
         ),
     ]
@@ -143,12 +130,10 @@ def every_worker_done(case: Case) -> list[Check]:
 
 def run_whole(case: Case) -> list[Check]:
     """Q2: finalised by its own lab, with every milestone once and in order."""
-    whole = Check(
-        quantity="complete",
-        measured=case.run.complete,
-        op="==",
-        limit=True,
-        message="q2-complete" if case.run.complete else "q2-recovered",
+    whole = compared(
+        "complete",
+        (case.run.complete, "==", True),
+        "q2-complete" if case.run.complete else "q2-recovered",
     )
     names = _milestones(case)
     instants = {name: event.mono_ns for name in names if (event := case.event(name))}
@@ -158,19 +143,13 @@ def run_whole(case: Case) -> list[Check]:
     times = list(instants.values())
     return [
         whole,
-        Check(
-            quantity="measured_times",
-            measured=len(case.events("measure_begin")),
-            op="==",
-            limit=1,
-            message="q2-measured-once",
+        compared(
+            "measured_times", (len(case.events("measure_begin")), "==", 1), "q2-measured-once"
         ),
-        Check(
-            quantity="milestones_in_order",
-            measured=times == sorted(times),
-            op="==",
-            limit=True,
-            message="q2-order",
+        compared(
+            "milestones_in_order",
+            (times == sorted(times), "==", True),
+            "q2-order",
             facts={"milestones": len(times), "order": ", ".join(names)},
         ),
     ]

@@ -16,7 +16,7 @@ from r8.forensics.case import Window
 from r8.forensics.coldness import QUIET_WRITE_BYTES_MAX
 from r8.forensics.rule import Rule
 from r8.forensics.transfer import Row, failures, together
-from r8.message import Check, missing, not_applicable
+from r8.message import Check, compared, missing, not_applicable
 from r8.units import BYTES_PER_MIB, BYTES_PER_SECTOR
 
 if TYPE_CHECKING:
@@ -60,16 +60,7 @@ def reads_back(case: Case) -> list[Check]:
     if not saved:
         return [missing("parts_same", "w2-no-hash")]
     if not read:
-        return [
-            Check(
-                quantity="parts_read_back",
-                measured=0,
-                op=">",
-                limit=0,
-                unit="parts",
-                message="w2-nothing-read-back",
-            )
-        ]
+        return [compared("parts_read_back", (0, ">", 0), "w2-nothing-read-back", unit="parts")]
     return [_same_hashes(case, saved, read, "w2-parts-same"), _from_the_device(case)]
 
 
@@ -91,12 +82,10 @@ def _names_left(case: Case) -> Check:
         return missing("checkpoint_names", "w3-names-unknown")
     done = all(row.get("outcome") == "ok" for row in _rows(case, "measure"))
     half = [str(name) for name in names if str(name).endswith(PARTIAL)]
-    return Check(
-        quantity="checkpoint_names",
-        measured=", ".join(map(str, names)),
-        op="==",
-        limit=", ".join([EARLIER, MEASURED] if done else [EARLIER]),
-        message="w3-half-way" if half else "w3-names",
+    return compared(
+        "checkpoint_names",
+        (", ".join(map(str, names)), "==", ", ".join([EARLIER, MEASURED] if done else [EARLIER])),
+        "w3-half-way" if half else "w3-names",
         facts={"half": ", ".join(half)},
     )
 
@@ -118,13 +107,11 @@ def _rows(case: Case, phase: str) -> list[Row]:
 
 
 def _not_saved(rows: list[Row], bad: list[Row]) -> Check:
-    return Check(
-        quantity="ranks_not_saved",
-        measured=len(bad),
-        op="==",
-        limit=0,
+    return compared(
+        "ranks_not_saved",
+        (len(bad), "==", 0),
+        "w1-not-saved",
         unit="ranks",
-        message="w1-not-saved",
         facts={"ranks": len(rows), "failures": failures(bad)},
     )
 
@@ -136,32 +123,26 @@ def _flushes_asked_for(case: Case, rows: list[Row]) -> list[Check]:
     committed = [row["worker"] for row in rows if row.get("committed")]
     ranks = len(rows)
     return [
-        Check(
-            quantity="files_not_flushed",
+        compared(
+            "files_not_flushed",
             # A save of no file has flushed nothing.
-            measured=files - synced if files else None,
-            op="==",
-            limit=0,
+            (files - synced if files else None, "==", 0),
+            "w1-files-flushed",
             unit="files",
-            message="w1-files-flushed",
             facts={"files": files or 0},
         ),
-        Check(
-            quantity="ranks_without_flushed_directory",
-            measured=sum(not row.get("synced_directories") for row in rows),
-            op="==",
-            limit=0,
+        compared(
+            "ranks_without_flushed_directory",
+            (sum(not row.get("synced_directories") for row in rows), "==", 0),
+            "w1-directories-flushed",
             unit="ranks",
-            message="w1-directories-flushed",
             facts={"ranks": ranks},
         ),
-        Check(
-            quantity="ranks_committing",
-            measured=len(committed),
-            op="==",
-            limit=1,
+        compared(
+            "ranks_committing",
+            (len(committed), "==", 1),
+            "w1-committed",
             unit="ranks",
-            message="w1-committed",
             facts={"workers": ", ".join(committed)},
         ),
     ]
@@ -173,13 +154,15 @@ def _bytes_in_window(case: Case, window: Window) -> Check:
     sectors = case.grown("disk", case.device, "write_sectors", window)
     if sectors is None or payload is None:
         return missing("device_write_bytes", "w1-writes-unknown", device=name)
-    return Check(
-        quantity="device_write_bytes",
-        measured=sectors * BYTES_PER_SECTOR,
-        op="within",
-        limit=(payload, round((1 + BALANCE_TOLERANCE) * payload) + METADATA_BYTES_MAX),
+    return compared(
+        "device_write_bytes",
+        (
+            sectors * BYTES_PER_SECTOR,
+            "within",
+            (payload, round((1 + BALANCE_TOLERANCE) * payload) + METADATA_BYTES_MAX),
+        ),
+        "w1-bytes-in-window",
         unit="bytes",
-        message="w1-bytes-in-window",
         facts={"device": name, "window_ns": saved["wall_ns"]},
     )
 
@@ -192,26 +175,17 @@ def _device_flushed(case: Case, window: Window) -> Check:
         return missing("device_flushes", "w1-write-cache-unknown")
     holding = sorted(name for name, mode in known.items() if mode == WRITE_BACK)
     if not holding:
-        return Check(
-            quantity="devices_holding_writes",
-            measured=0,
-            op="==",
-            limit=0,
-            unit="devices",
-            message="w1-nothing-held",
-        )
+        return compared("devices_holding_writes", (0, "==", 0), "w1-nothing-held", unit="devices")
     counts = {
         name: case.grown("disk", replace(case.device, name=name), "flushes", window)
         for name in holding
     }
     known_counts = [count for count in counts.values() if count is not None]
-    return Check(
-        quantity="device_flushes",
-        measured=max(known_counts, default=None),
-        op=">",
-        limit=0,
+    return compared(
+        "device_flushes",
+        (max(known_counts, default=None), ">", 0),
+        "w1-flushed",
         unit="flushes",
-        message="w1-flushed",
         facts={"devices": ", ".join(f"{name}: {count}" for name, count in counts.items())},
     )
 
@@ -231,13 +205,11 @@ def _quiet_afterwards(case: Case, window: Window) -> Check:
     late = rows[0][0] if len(rows) == 1 else None
     if late is None:
         return missing("late_write_bytes", "w1-writes-unknown", device=case.run.kv_device)
-    return Check(
-        quantity="late_write_bytes",
-        measured=late,
-        op="within",
-        limit=(0, QUIET_WRITE_BYTES_MAX),
+    return compared(
+        "late_write_bytes",
+        (late, "within", (0, QUIET_WRITE_BYTES_MAX)),
+        "w1-late-writes",
         unit="bytes",
-        message="w1-late-writes",
         facts={"device": case.run.kv_device},
     )
 
@@ -247,13 +219,15 @@ def _same_hashes(case: Case, first: list[Row], second: list[Row], message: str) 
     read = [row for row in second if row.get("outcome") == "ok"]
     found = {row.get("rank"): row.get("sha256") for row in read}
     failed = [row for row in second if row.get("outcome") != "ok"]
-    return Check(
-        quantity="parts_same",
-        measured=sum(bool(one) and found.get(rank) == one for rank, one in wanted.items()),
-        op="==",
-        limit=len(case.run.processes),
+    return compared(
+        "parts_same",
+        (
+            sum(bool(one) and found.get(rank) == one for rank, one in wanted.items()),
+            "==",
+            len(case.run.processes),
+        ),
+        message,
         unit="parts",
-        message=message,
         facts={"failures": failures(failed)},
     )
 
@@ -263,13 +237,11 @@ def _from_the_device(case: Case) -> Check:
     device = case.read_bytes(case.device, "readback")
     if device is None or not moved:
         return missing("device_read_bytes / readback_bytes", "w2-bytes-unknown")
-    return Check(
-        quantity="device_read_bytes / readback_bytes",
-        measured=device / moved,
-        op=">=",
-        limit=1 - BALANCE_TOLERANCE,
+    return compared(
+        "device_read_bytes / readback_bytes",
+        (device / moved, ">=", 1 - BALANCE_TOLERANCE),
+        "w2-from-the-device",
         unit="ratio",
-        message="w2-from-the-device",
         facts={"device": name, "read_bytes": device, "moved_bytes": moved},
     )
 

@@ -47,21 +47,21 @@ def summary(evidences: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
     return f"{table}\n\nbasis: {basis}; runs: {len(evidences)}"
 
 
-def finding_table(findings: Iterable[Finding]) -> str:
+def finding_table(findings: Iterable[Finding], language: str = "en") -> str:
     """One run's certificate, all arithmetic included."""
     rows = [
         [
             one.rule_id,
-            answer_word(one.answer, "en"),
-            render_checks(one.checks),
-            render_meaning(one.checks),
+            answer_word(one.answer, language),
+            render_checks(one.checks, language),
+            render_meaning(one.checks, language),
         ]
         for one in findings
     ]
     heads = ["head-rule", "head-answer", "head-arithmetic", "head-meaning"]
     return tabulate(
         rows,
-        headers=[say("en", one) for one in heads],
+        headers=[say(language, one) for one in heads],
         maxcolwidths=[None, None, 60, 40],
         disable_numparse=True,
     )

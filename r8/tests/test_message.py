@@ -17,6 +17,7 @@ from r8.message import (
     Message,
     Op,
     answer_of,
+    compared,
     missing,
     not_applicable,
     parse_reason,
@@ -104,6 +105,7 @@ def test_a_check_computes_its_answer_and_takes_none() -> None:
         "facts": {"n": 3},
         "answer": "refuted",
     }
+    assert compared("x", (2, "<=", 1), "c0-x", facts={"n": 3}) == check
     with pytest.raises(TypeError, match="answer"):
         Check(quantity="x", measured=2, op="<=", limit=1, message="m", answer=HELD)  # type: ignore[call-arg]
 

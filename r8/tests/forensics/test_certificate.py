@@ -168,3 +168,15 @@ def test_a_rung_without_a_block_device_names_the_rules_it_cannot_know_and_why(
         why = "At fallback level fuse the KV lies on no block device"
         assert meant(found[name]).startswith(why), name
     assert "no-block-device: no read counter" in said(found["C4"])
+
+
+def test_a_rule_of_no_device_does_not_blame_the_missing_device(tmp_path: Path) -> None:
+    def nameless(tables: Tables) -> None:
+        tables["run"][0] |= {"kv_device": "", "rung": "fuse"}
+        tables["residency"].clear()
+        tables["calibration"].clear()
+
+    found = findings(judged_run(tmp_path, SyntheticRun(arm="unpatched"), nameless))
+    assert found["C3"].answer is found["C10"].answer is Answer.UNKNOWN
+    blamed = {name for name, one in found.items() if one.checks[0].message == "no-block-device"}
+    assert {"C1", "C4"} <= blamed <= {rule.rule_id for rule in RULES if rule.of_device}

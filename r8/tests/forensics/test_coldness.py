@@ -98,7 +98,8 @@ def test_c3_allows_a_file_one_percent_resident(cached: int, answer: Answer) -> N
 
 def test_c3_does_not_know_files_it_could_not_read_but_refutes_warm_ones_beside_them() -> None:
     lost = ("b", 1_000_000, None, True, "not the owner")
-    assert resident(seen(("a", 1_000_000, 0, True, None), lost)).answer is U
+    unknown = resident(seen(("a", 1_000_000, 0, True, None), lost))
+    assert (unknown.answer, unknown.message) == (U, "c3-residency-unknown")
     assert resident(seen(("a", 1_000_000, 20_000, True, None), lost)).answer is R
 
 
@@ -152,6 +153,36 @@ def test_c2_refutes_a_device_still_writing_before_the_drop(tmp_path: Path) -> No
     found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C2"]
     assert found.answer is Answer.REFUTED
     assert check_of(found, "c2-writes-quiet").measured == 2 * MIB
+
+
+HEAD, PATHS = "nvme1n1", ("nvme1c0n1", "nvme1c1n1")
+
+
+def silent_head(late_sectors: int) -> Callable[[Tables], None]:
+    """An NVMe multipath head before kernel 6.2: its counters stay 0, its paths' count for it."""
+
+    def edit(tables: Tables) -> None:
+        for row in tables["probes"]:
+            head, path = row["device"] == HEAD, row["device"] in PATHS
+            if row["counter"] == "kind" and (head or path):
+                row["text"] = "nvme-head" if head else "nvme-path"
+            elif row["probe"] == "disk" and head:
+                row["value"] = 0
+            elif row["counter"] == "write_sectors" and row["device"] == PATHS[0]:
+                late = row["mono_ns"] > DROP_BEGIN_NS - 500_000_000
+                row["value"] += late_sectors if late else 0
+
+    return edit
+
+
+@pytest.mark.parametrize(("sectors", "answer"), [(0, H), (4096, R)])
+def test_c2_sees_what_the_paths_of_a_silent_multipath_head_write(
+    tmp_path: Path, sectors: int, answer: Answer
+) -> None:
+    spec = SyntheticRun(kv_device=HEAD, kv_members=PATHS)
+    found = findings(judged_run(tmp_path, spec, silent_head(sectors)))["C2"]
+    assert check_of(found, "c2-writes-quiet").measured == sectors * 512
+    assert found.answer is answer
 
 
 def no_event(tables: Tables) -> None:

@@ -35,6 +35,7 @@ def steady(
     states: tuple[tuple[object, ...], ...] = (),
     transport: str = "",
     lived: int = 1,
+    sampled: int = 1,
 ) -> list[Check]:
     """C8 of one device: steps backwards and of a new epoch, the longest gap, what was seen."""
     case = StubCase(
@@ -42,7 +43,7 @@ def steady(
         told=WINDOW,
         texts={("loop0", "transport"): transport} if transport else {},
         answers={
-            "sample_steps": [(100, 1, *steps, gap)],
+            "sample_steps": [(100, sampled, *steps, gap)],
             "probe = 'topology'": list(topology),
             "FROM states": list(states),
             "probe = 'process'": [(1, lived)],
@@ -54,6 +55,11 @@ def steady(
 @pytest.mark.parametrize(("gap", "answer"), at_most(2 * S))
 def test_c8_allows_a_gap_of_two_seconds(gap: int, answer: Answer) -> None:
     assert answers_of(steady(gap=gap), "c8-gap") == [answer]
+
+
+def test_c8_wants_every_device_sampled() -> None:
+    assert answers_of(steady(sampled=0), "c8-not-sampled") == [U]
+    assert answers_of(steady(sampled=0), "c8-gap") == []
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["backwards", "epoch"])

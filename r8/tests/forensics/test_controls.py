@@ -107,6 +107,15 @@ def test_n1_shows_nothing_on_sessions_of_a_cell_or_after_a_drop_that_failed() ->
     assert answer_of_all(warm_read(ROUND, None)) is U
 
 
+def test_n1_does_not_add_up_what_it_does_not_know(tmp_path: Path) -> None:
+    def one_lost(tables: Tables) -> None:
+        next(r for r in tables["residency"] if r["moment"] == "warm_read")["resident_bytes"] = None
+
+    found = findings(judged_run(tmp_path, SyntheticRun(arm="unpatched"), one_lost))["N1"]
+    assert answers_of(found.checks, "n1-c3") == [H], "the other files are above the limit"
+    assert answers_of(found.checks, "n1-adds-up") == []
+
+
 def warm_load(above: int, cached: int, device: int) -> list[Check]:
     case = StubCase(
         run=job_run(),

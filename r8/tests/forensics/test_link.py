@@ -177,6 +177,11 @@ def test_c9_holds_the_adapter_to_the_link_as_well(tmp_path: Path) -> None:
     assert "mlx5_0/1" not in said(found)
 
 
+def test_c9_holds_for_an_adapter_that_carried_no_more_than_the_device(tmp_path: Path) -> None:
+    spec = SyntheticRun(link_bytes_per_s=8_600_000, **ARRAY)
+    assert findings(judged_run(tmp_path, spec, fabric(ratio=1.0)))["C9"].answer is Answer.HELD
+
+
 def test_c9_is_unknown_without_readings(tmp_path: Path) -> None:
     spec = SyntheticRun(link_bytes_per_s=8_600_000, device_read_bytes=None, process_read_bytes=KV)
     assert findings(judged_run(tmp_path, spec))["C9"].answer is Answer.UNKNOWN

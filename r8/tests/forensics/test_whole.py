@@ -57,7 +57,8 @@ def test_q1_wants_each_planned_worker_once_and_well() -> None:
     assert answers_of(worked("w0"), "q1-worker-rows") == [R]
     assert answers_of(worked("w0", "w1", "w1"), "q1-worker-rows") == [R]
     assert answers_of(worked("w0", "w2"), "q1-workers") == [R]
-    assert answers_of(worked("w0", "w1", outcome="failed"), "q1-workers-failed") == [R]
+    for outcome in ("failed", "ended", "silent"):
+        assert answers_of(worked("w0", "w1", outcome=outcome), "q1-workers-failed") == [R]
 
 
 def test_a_clean_run_is_sound_answered_and_whole(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ def test_every_rule_has_a_title_and_words_in_each_language(language: str) -> Non
 
 def test_a_threshold_is_named_with_its_number() -> None:
     assert "below 1% of the cell's KV bytes" in explain("C5")
+    assert "the larger of 2% and 32 MiB above it" in " ".join(explain("C4").split())
+    assert "device_read_bytes" in explain("C4", "zh"), "no name is broken"
     assert explained("c4")["thresholds"] == {
         "tolerance_share": 0.02,
         "floor_share": 0.98,

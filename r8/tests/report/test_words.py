@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(__file__).resolve().parents[2]
-MAKERS = {"Message": 0, "missing": 1, "not_applicable": 1, "say": 1}  # where the id stands
+MAKERS = {
+    "Message": 0,
+    "compared": 2,
+    "missing": 1,
+    "not_applicable": 1,
+    "say": 1,
+}  # where the id stands
 KEYWORDS = {"message", "id"}
 
 
@@ -207,12 +213,14 @@ def test_a_new_id_is_seen_where_it_is_made() -> None:
         "from r8.message import Check, Message, missing\n"
         "Check(quantity='q', message='c99-a' if many else 'c99-b', facts={'n': 1})\n"
         "missing('q', 'c99-gone', device=name)\n"
+        "compared('q', (n, '<=', 1), 'c99-most', facts={'n': 1})\n"
         "Message(id='c99-word', facts=found)\n"
     )
     assert set(ids_used(source)) == {
         ("c99-a", frozenset({"n"})),
         ("c99-b", frozenset({"n"})),
         ("c99-gone", frozenset({"device"})),
+        ("c99-most", frozenset({"n"})),
         ("c99-word", None),
     }
 
