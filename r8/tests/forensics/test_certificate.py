@@ -149,7 +149,7 @@ def test_a_control_refuted_once_speaks_against_its_block() -> None:
     assert one.run_id == first.run_id
 
 
-def test_a_rung_without_a_block_device_names_the_rules_it_cannot_know_and_why(
+def test_a_level_without_a_block_device_names_the_rules_it_cannot_know_and_why(
     tmp_path: Path,
 ) -> None:
     """As a rehearsal without the rights to mount has it: KV in a directory of a FUSE mount."""
@@ -172,7 +172,7 @@ def test_a_rung_without_a_block_device_names_the_rules_it_cannot_know_and_why(
 
 def test_a_rule_of_no_device_does_not_blame_the_missing_device(tmp_path: Path) -> None:
     def nameless(tables: Tables) -> None:
-        tables["run"][0] |= {"kv_device": "", "rung": "fuse"}
+        tables["run"][0] |= {"kv_device": "", "fallback_level": "fuse"}
         tables["residency"].clear()
         tables["calibration"].clear()
 
