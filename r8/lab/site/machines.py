@@ -50,7 +50,7 @@ class Host(Table, frozen=True, kw_only=True):
     exec_prefix: tuple[str, ...] = ()
     # Empties the page cache; None: through /proc/sys/vm/drop_caches, or as the rehearsal can.
     drop_caches: tuple[str, ...] | None = None
-    # Behind a prefix the probes are copied here and run by this Python (3.11, with psutil).
+    # Behind a prefix the probes are copied here and run by this Python (3.11 or newer).
     python: tuple[str, ...] = ("python3",)
     instruments_dir: str = "/tmp/r8-instruments"  # noqa: S108 - on the other host; a site may move it
 
