@@ -69,6 +69,7 @@ def test_the_tests_beside_a_file_begin_with_its_own() -> None:
     own, package = beside("r8/verdict/intervals.py")
     assert own == "r8/tests/verdict/test_intervals.py"
     assert package == "r8/tests/verdict"
+    assert beside("r8/message.py") == ["r8/tests/test_message.py"]
     assert beside("data/queries/metrics.sql")[0] == "r8/tests/metrics"
 
 

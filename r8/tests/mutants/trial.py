@@ -62,7 +62,9 @@ def beside(path: str) -> list[str]:
     package, name = Path(path).parent, Path(path).name
     folder = Path("r8/tests") / package.relative_to("r8")
     own = folder / f"test_{name}"
-    return [str(one) for one in (own, folder) if (ROOT / one).exists()]
+    # Beside a module of the ground lie the tests of everything: its own file must do.
+    wanted = (own,) if package == Path("r8") else (own, folder)
+    return [str(one) for one in wanted if (ROOT / one).exists()]
 
 
 def prepare(folder: str) -> None:
