@@ -12,7 +12,7 @@ from r8.audit.rules import audit
 from r8.claims.ledger import load_ledger
 from r8.claims.reports import load_reports
 from r8.cli.run_arguments import add_language, evidences
-from r8.console import print_json
+from r8.console import line, page, print_json
 from r8.errors import (
     EXIT_DEVIATES,
     EXIT_INCONCLUSIVE,
@@ -92,9 +92,9 @@ def _audit(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"format": FORMAT, "findings": [_finding(one) for one in found]})
     elif args.md:
-        print(as_markdown(found, args.lang, everything=args.all), end="")
+        page(as_markdown(found, args.lang, everything=args.all), end="")
     else:
-        print(as_text(found, args.lang, everything=args.all), end="")
+        page(as_text(found, args.lang, everything=args.all), end="")
     return EXIT_REPRODUCED
 
 
@@ -118,7 +118,7 @@ def _checklist(args: argparse.Namespace) -> int:
             ]
         )
     else:
-        print(checklist_markdown(items, reports, args.report, args.lang), end="")
+        page(checklist_markdown(items, reports, args.report, args.lang), end="")
     return EXIT_REPRODUCED
 
 
@@ -147,7 +147,7 @@ def _diff(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"exit_code": code, "rows": as_rows(rows)})
     else:
-        print(table(rows, args.lang, everything=args.all), end="")
+        page(table(rows, args.lang, everything=args.all), end="")
     return code
 
 
@@ -162,10 +162,10 @@ def _existing(text: str) -> Path:
 
 
 def _gate(args: argparse.Namespace) -> int:
-    line = None if args.line_gbit is None else args.line_gbit * BYTES_PER_GBIT
+    rate = None if args.line_gbit is None else args.line_gbit * BYTES_PER_GBIT
     runs = evidences(args.runs)
     session = open_session(newest(runs) if args.newest else runs)
-    items = gate(args.gate, session, load_ledger(), load_reports(), line)
+    items = gate(args.gate, session, load_ledger(), load_reports(), rate)
     code = gate_code(items)
     if args.json:
         rows = [
@@ -179,8 +179,8 @@ def _gate(args: argparse.Namespace) -> int:
         print_json({"gate": args.gate, "exit_code": code, "items": rows})
         return code
     for one in items:
-        print(f"{one.name}: {one.outcome}: {render_reasons(one.reasons, args.lang)}")
-    print(say(args.lang, "gate-last", gate=args.gate, code=code))
+        line(f"{one.name}: {one.outcome}: {render_reasons(one.reasons, args.lang)}")
+    line(say(args.lang, "gate-last", gate=args.gate, code=code))
     return code
 
 

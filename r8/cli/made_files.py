@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from r8.console import line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -54,5 +56,5 @@ def check_or_write(
             (args.root / path).parent.mkdir(parents=True, exist_ok=True)
             (args.root / path).write_bytes(content)
             done = "wrote"
-        print(f"{done} {path}")
+        line(f"{done} {path}")
     return 0 if args.write or not changed else 1

@@ -31,7 +31,7 @@ from r8.cli.run_arguments import (
     one_evidence,
     references,
 )
-from r8.console import print_json, table
+from r8.console import complain, line, page, print_json, table
 from r8.errors import (
     EXIT_INVALID,
     EXIT_USAGE,
@@ -74,7 +74,8 @@ class _Parser(argparse.ArgumentParser):
     """Usage errors are one line and R8's own exit code."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_USAGE, f"r8: {message} -> {self.prog} --help\n")
+        complain(f"{message} -> {self.prog} --help")
+        sys.exit(EXIT_USAGE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,8 +109,8 @@ def _complain(error: R8Error) -> int:
     if isinstance(error, BundleError):
         error = EvidenceError(render(error.reason), where=error.where, next_step=error.next_step)
     # A site file's faults take a line each; every other error is one line.
-    text = str(error) if isinstance(error, SiteFileError) else str(error).replace("\n", " ")
-    print(f"r8: {text}", file=sys.stderr)
+    faults = error.lines if isinstance(error, SiteFileError) else ()
+    complain(f"{error.what} [{error.where}] -> {error.next_step}", *faults)
     return error.exit_code
 
 
@@ -205,8 +206,8 @@ def _judge(args: argparse.Namespace) -> int:
         rows = [dataclasses.asdict(verdict) for verdict in verdicts]
         print_json({"exit_code": code, "verdicts": rows})
     else:
-        print(summary(runs, verdicts))
-        print(f"{headline(verdicts)}; exit code {code}")
+        page(summary(runs, verdicts))
+        line(f"{headline(verdicts)}; exit code {code}")
     return code
 
 
@@ -218,8 +219,8 @@ def _certificate(args: argparse.Namespace) -> int:
     if args.json:
         print_json([dataclasses.asdict(one) for one in findings])
     else:
-        print(finding_table(findings, args.lang))
-        print(f"{evidence.run.run_id}: {len(refused)} rules refuse this run")
+        page(finding_table(findings, args.lang))
+        line(f"{evidence.run.run_id}: {len(refused)} rules refuse this run")
     return EXIT_INVALID if refused else 0
 
 
@@ -227,7 +228,7 @@ def _explain(args: argparse.Namespace) -> int:
     if args.json:
         print_json(explained(args.rule))
     else:
-        print(explain(args.rule, args.lang), end="")
+        page(explain(args.rule, args.lang), end="")
     return 0
 
 
@@ -236,7 +237,7 @@ def _metrics(args: argparse.Namespace) -> int:
     if args.json:
         print_json([dataclasses.asdict(one) for one in found])
         return 0
-    print(measurement_table(found))
+    page(measurement_table(found))
     return 0
 
 
@@ -246,9 +247,9 @@ def _runs(args: argparse.Namespace) -> int:
     if args.json:
         print_json([dict(zip(headers, row, strict=True)) for row in rows])
     elif rows:
-        print(table(rows, headers))
+        page(table(rows, headers))
     else:
-        print(f"no finished runs below {args.root}")
+        line(f"no finished runs below {args.root}")
     return 0
 
 

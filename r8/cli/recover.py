@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from r8.console import complain, line, print_json
 from r8.errors import R8Error, UsageError
 from r8.evidence.finalise import FINALISING_SUFFIX, PARTIAL_SUFFIX, SPENT_SUFFIX, recover
 
@@ -39,13 +38,13 @@ def _recover(args: argparse.Namespace) -> int:
                 final = recover(partial)
                 rows.append({"partial": str(partial), "recovered": str(final), "error": None})
                 if not args.json:
-                    print(f"recovered {final} (incomplete)")
+                    line(f"recovered {final} (incomplete)")
             except R8Error as error:
                 rows.append({"partial": str(partial), "recovered": None, "error": str(error)})
-                print(f"r8 recover: {error}", file=sys.stderr)
+                complain(str(error), by="r8 recover")
                 exit_code = exit_code or error.exit_code
     if args.json:
-        print(json.dumps({"exit_code": exit_code, "runs": rows}, indent=1))
+        print_json({"exit_code": exit_code, "runs": rows})
     return exit_code
 
 

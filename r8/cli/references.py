@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from r8.cli.made_files import check_or_write
 from r8.cli.report import twins
+from r8.console import line
 from r8.evidence.reader import find_runs, read_runs
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def made_reports(root: Path) -> Made:
             names = [GENERATED / f"{folder.name}{suffix}" for suffix in SUFFIXES]
             made |= dict(zip(names, texts, strict=True))
     if not any(made.values()):
-        print(f"no reference runs below {REFERENCE} yet: there is no report to make")
+        line(f"no reference runs below {REFERENCE} yet: there is no report to make")
     return made
 
 

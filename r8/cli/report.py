@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8.claims.reader import load_claims
 from r8.cli.run_arguments import add_reference, add_runs, evidences, references
+from r8.console import page as print_page
 from r8.console import print_json
 from r8.errors import UsageError
 from r8.metrics.measure import measurements
@@ -81,7 +82,7 @@ def _report(args: argparse.Namespace) -> int:
     claims, session, verdicts = _judged(runs, reference_runs)
     text = as_markdown(sections(session, verdicts, claims, args.lang))
     if args.out is None:
-        print(text, end="")
+        print_page(text, end="")
     else:
         args.out.write_text(text, encoding="utf-8")
     return 0

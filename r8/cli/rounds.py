@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.cli.run_arguments import add_runs, evidences
-from r8.console import print_json
+from r8.console import page, print_json
 from r8.report.terminal import summary
 from r8.verdict.judge import exit_code, headline
 from r8.verdict.rounds import compare_rounds, spread
@@ -39,7 +39,7 @@ def _rounds(args: argparse.Namespace) -> int:
         rows = [dataclasses.asdict(one) for one in verdicts]
         print_json({"exit_code": code, "spread": spread(verdicts), "verdicts": rows})
     else:
-        print(table(second, verdicts))
+        page(table(second, verdicts))
     return code
 
 

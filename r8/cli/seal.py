@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.claims.reader import load_claims
 from r8.cli.run_arguments import add_runs, evidences
-from r8.console import print_json, table
+from r8.console import line, page, print_json, table
 from r8.errors import UsageError
 from r8.message import Answer
 from r8.report.words import render_reasons
@@ -80,9 +79,9 @@ def _seal(args: argparse.Namespace) -> int:
     )
     size_bytes = out.stat().st_size
     if args.json:
-        print(json.dumps({"bundle": str(out), "runs": len(runs), "size_bytes": size_bytes}))
+        print_json({"bundle": str(out), "runs": len(runs), "size_bytes": size_bytes})
     else:
-        print(f"sealed {len(runs)} runs into {out} ({size_bytes} bytes)")
+        line(f"sealed {len(runs)} runs into {out} ({size_bytes} bytes)")
     return 0
 
 
@@ -104,15 +103,15 @@ def _verify(args: argparse.Namespace) -> int:
         print_json({"exit_code": code, "steps": [dataclasses.asdict(one) for one in steps]})
         return code
     rows = [[_WORDS[one.answer], one.name, render_reasons(one.reasons)] for one in steps]
-    print(table(rows, []))
-    print(f"{args.bundle.name}: {'verified' if code == 0 else 'REFUSED'}; exit code {code}")
+    page(table(rows, []))
+    line(f"{args.bundle.name}: {'verified' if code == 0 else 'REFUSED'}; exit code {code}")
     return code
 
 
 def _keygen(args: argparse.Namespace) -> int:
     public = keys.make_ed25519(args.file)
     if args.json:
-        print(json.dumps({"private": str(args.file), "public": str(public)}))
+        print_json({"private": str(args.file), "public": str(public)})
     else:
-        print(f"private key {args.file} (keep it), public key {public} (give it away)")
+        line(f"private key {args.file} (keep it), public key {public} (give it away)")
     return 0

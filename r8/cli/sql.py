@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import sys
@@ -15,7 +14,7 @@ import pyarrow as pa
 from r8.claims.reader import load_claims
 from r8.cli.remote_sql import connect_remote, is_remote
 from r8.cli.run_arguments import REFERENCE_ROOT, RUNS_ROOT, evidences, references
-from r8.console import table
+from r8.console import complain, line, page, print_csv, print_json, table
 from r8.errors import UsageError
 from r8.evidence.database import add_views
 from r8.metrics.dictionary import as_markdown, describing, dictionary
@@ -64,7 +63,7 @@ def open_database(runs: list[str]) -> duckdb.DuckDBPyConnection:
             raise UsageError(
                 "remote and local runs in one question", where="r8 sql", next_step="name one kind"
             )
-        print("remote runs: nobody compared them with their manifests", file=sys.stderr)
+        complain("remote runs: nobody compared them with their manifests")
         return connect_remote(remote)
     paths = [Path(path) for path in runs] or [
         root for root in (RUNS_ROOT, REFERENCE_ROOT) if any(root.rglob("MANIFEST.sha256"))
@@ -161,19 +160,19 @@ def _sql(args: argparse.Namespace) -> int:
 
 def _ask(connection: duckdb.DuckDBPyConnection, args: argparse.Namespace) -> int:
     """Statements one by one, each ended by a semicolon, until end of input."""
-    print("every table and view: SHOW TABLES; what a column means: r8 dictionary. Ctrl-D ends.")
+    line("every table and view: SHOW TABLES; what a column means: r8 dictionary. Ctrl-D ends.")
     pending = ""
     while True:
         try:
             pending += input(MORE if pending else PROMPT) + "\n"
         except EOFError:
-            print()
+            line("")
             return 0
         if pending.strip().endswith(";"):
             try:
                 _answer(connection, pending, args)
             except duckdb.Error as error:
-                print(f"r8: {_wrong(error)}", file=sys.stderr)
+                complain(str(_wrong(error)))
             pending = ""
 
 
@@ -191,14 +190,12 @@ def _answer(
     headers = [one[0] for one in answer.description]
     rows = answer.fetchall()
     if args.json:
-        objects = [dict(zip(headers, row, strict=True)) for row in rows]
-        print(json.dumps(objects, indent=1, default=str))
+        print_json([dict(zip(headers, row, strict=True)) for row in rows])
     elif args.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerows([headers, *rows])
+        print_csv(rows, headers)
     else:
-        print(table(rows, headers))
-        print(f"{len(rows)} rows")
+        page(table(rows, headers))
+        line(f"{len(rows)} rows")
 
 
 def _dictionary(args: argparse.Namespace) -> int:
@@ -209,11 +206,11 @@ def _dictionary(args: argparse.Namespace) -> int:
         known = ", ".join(dict.fromkeys(one.relation for one in entries))
         raise UsageError(f"no table or view {args.relation}", where="r8", next_step=known)
     if args.markdown:
-        print(as_markdown(chosen), end="")
+        page(as_markdown(chosen), end="")
     elif args.json:
-        print(json.dumps([dataclasses.asdict(one) for one in chosen], indent=1))
+        print_json([dataclasses.asdict(one) for one in chosen])
     else:
         rows = [[one.relation, one.column, one.type, one.unit, one.meaning] for one in chosen]
         headers = ["table", "column", "type", "unit", "meaning"]
-        print(table(rows, headers, widths=[None, None, 24, None, 60]))
+        page(table(rows, headers, widths=[None, None, 24, None, 60]))
     return 0

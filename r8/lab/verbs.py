@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from r8.console import table
+from r8.console import complain, line, page, print_json, table
 from r8.errors import EXIT_USAGE, SiteError
 from r8.lab.campaign import status
 from r8.lab.campaign.status import RUNS_ROOT
@@ -65,10 +64,10 @@ def _preflight(args: argparse.Namespace) -> int:
             }
             for one in checks
         ]
-        print(json.dumps(rows, indent=1))
+        print_json(rows)
     else:
         cells = [[one.name, _word(one), one.saw, one.next_step or one.warning] for one in checks]
-        print(table(cells, ["what", "ready", "saw", "type next"], widths=[60] * 4))
+        page(table(cells, ["what", "ready", "saw", "type next"], widths=[60] * 4))
     return 0 if all(one.ok for one in checks) else EXIT_USAGE
 
 
@@ -96,16 +95,16 @@ def _status(args: argparse.Namespace) -> int:
             "leftovers": [str(one) for one in left],
             "damaged": [str(one) for one in damaged],
         }
-        print(json.dumps(found, indent=1))
+        print_json(found)
         return EXIT_USAGE if damaged else 0
     for folder, matrix in begun:
-        print(status.text(folder, matrix), end="\n\n")
+        page(status.text(folder, matrix), end="\n\n")
     shown = table([list(one.values()) for one in rows], list(rows[0])) if rows else None
-    print(shown or f"no runs under {args.runs_root}")
+    page(shown or f"no runs under {args.runs_root}")
     for one in left:
-        print(f"left behind: {one} -> r8 clean")
+        line(f"left behind: {one} -> r8 clean")
     for error in damaged:
-        print(f"r8: {error}", file=sys.stderr)
+        complain(str(error))
     return EXIT_USAGE if damaged else 0
 
 
@@ -137,12 +136,12 @@ def _clean(args: argparse.Namespace) -> int:
     left = [str(one) for one in supervisor.clean(state)]
     undone = [one for one in before if one not in left]
     if args.json:
-        print(json.dumps({"undone": undone, "left": left}))
+        print_json({"undone": undone, "left": left})
         return EXIT_USAGE if left else 0
     for one in undone:
-        print(f"undone: {one}")
+        line(f"undone: {one}")
     if not before:
-        print(f"nothing was left behind under {args.runs_root}")
+        line(f"nothing was left behind under {args.runs_root}")
     for one in left:
-        print(f"r8: not undone: {one} [{state}] -> end what still uses it", file=sys.stderr)
+        complain(f"not undone: {one} [{state}] -> end what still uses it")
     return EXIT_USAGE if left else 0

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from r8.forensics.rules import RULES
 from r8.message import Answer
 from r8.model import KvRun
-from r8.report.tables import markdown, number, over_blocks, quotient, shown, table
+from r8.report.tables import PARAGRAPHS, markdown, number, over_blocks, quotient, shown, table
 from r8.report.words import say
+from r8.text import Markdown
 from r8.units import gb_per_s, mb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ WHERE run_id = $run AND name = 'client' ORDER BY mono_ns DESC LIMIT 1
 """
 
 
-def arms(session: Session, language: str) -> str:
+def arms(session: Session, language: str) -> Markdown:
     """One row a run that answered requests, in the order it was run."""
     balanced = all(run.balanced for run in session.runs)
     note = say(language, "note-balanced" if balanced else "note-unbalanced")
@@ -64,7 +65,7 @@ def arms(session: Session, language: str) -> str:
     ]
     heads = ["head-block", "head-place", "head-arm", "head-level"]
     heads += [*(head for head, *_ in _ARMS), "head-rules-held"]
-    return f"{note}\n\n{table(rows, heads, language)}" if rows else note
+    return PARAGRAPHS.join([note, table(rows, heads, language)] if rows else [note])
 
 
 def _rules_held(session: Session, run: Run, language: str) -> str:
@@ -79,7 +80,7 @@ def patched_arm(session: Session) -> str | None:
     return str(found[0][0]) if found else None
 
 
-def ratios(session: Session, base: str, language: str) -> str:
+def ratios(session: Session, base: str, language: str) -> Markdown:
     """Every other arm's TTFT p50 over the patched arm's, beside the prediction; "" for none."""
     rows: list[list[object]] = []
     for other, level in sorted({(run.arm, run.concurrency) for run in session.runs}):
@@ -89,15 +90,15 @@ def ratios(session: Session, base: str, language: str) -> str:
         predicted = [ratio for _, _, ratio in pairs if ratio is not None]
         if len(measured) > 1:
             blocks = say(language, "word-blocks", n=len(measured))
-            cells = [f"**{other} / {base}**", f"c{level}", blocks, "", "", ""]
+            cells = [Markdown("**{} / {}**").format(other, base), f"c{level}", blocks, "", "", ""]
             rows.append([*cells, *_pooled(measured, predicted)])
     if not rows:
-        return ""
+        return Markdown()
     heads = [say(language, one) for one in ("head-ratio", "head-level", "head-block")]
     heads += [say(language, "head-ttft-p50"), say(language, "head-of-arm", arm=base)]
     rest = ("head-first-step", "head-ratio-measured", "head-ratio-predicted")
     heads += [say(language, one) for one in (*rest, "head-measured-predicted")]
-    return f"{say(language, 'note-ratios')}\n\n{markdown(rows, heads)}"
+    return PARAGRAPHS.join([say(language, "note-ratios"), markdown(rows, heads)])
 
 
 Pair = tuple[list[object], float | None, float | None]
@@ -129,11 +130,11 @@ def _pooled(measured: list[float], predicted: list[float]) -> list[str]:
     return [over_blocks(measured), over_blocks(predicted), over_blocks(both)]
 
 
-def outputs(session: Session, language: str) -> str:
+def outputs(session: Session, language: str) -> Markdown:
     """In how many sessions two computations of one block gave the same tokens; "" for none."""
     found = session.connection.execute(_OUTPUTS).fetchall()
     if not found:
-        return ""
+        return Markdown()
     rows = [
         [
             block,
@@ -145,10 +146,10 @@ def outputs(session: Session, language: str) -> str:
         for block, level, arm, phase, other, other_phase, same, n in found
     ]
     heads = ["head-block", "head-level", "head-this", "head-against", "head-same-tokens"]
-    return f"{say(language, 'note-tokens')}\n\n{table(rows, heads, language)}"
+    return PARAGRAPHS.join([say(language, "note-tokens"), table(rows, heads, language)])
 
 
-def calibration(session: Session, language: str) -> str:
+def calibration(session: Session, language: str) -> Markdown:
     """What the device and the client give by themselves, in the run's own campaign."""
     rows = []
     for run in session.runs:

@@ -8,8 +8,9 @@ from r8.forensics.certificate import OF_BLOCK, PASSING
 from r8.forensics.rules import RULES
 from r8.message import Answer
 from r8.report.explain import title
-from r8.report.tables import answer_word, markdown, table
+from r8.report.tables import PARAGRAPHS, answer_word, bullets, markdown, table
 from r8.report.words import render_checks, render_meaning, say
+from r8.text import Markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from r8.verdict.session import Session
 
 
-def certificate(session: Session, language: str) -> str:
+def certificate(session: Session, language: str) -> Markdown:
     """Rules down and runs across, then what did not hold."""
-    parts: list[str] = []
+    parts: list[object] = []
     for campaign_id in dict.fromkeys(run.campaign_id for run in session.runs):
         runs = [run for run in session.runs if run.campaign_id == campaign_id]
         parts += [
@@ -33,10 +34,10 @@ def certificate(session: Session, language: str) -> str:
     for entry, findings in (("note-broken", real), ("note-silent", silent)):
         if findings:
             parts += [say(language, entry), _lines(findings, language)]
-    return "\n\n".join([*parts, say(language, "note-explain")])
+    return PARAGRAPHS.join([*parts, say(language, "note-explain")])
 
 
-def _rules_by_runs(session: Session, runs: Sequence[Run], language: str) -> str:
+def _rules_by_runs(session: Session, runs: Sequence[Run], language: str) -> Markdown:
     by_rule = {(f.rule_id, f.run_id): answer_word(f.answer, language) for f in session.findings}
     rows = [
         [
@@ -50,7 +51,7 @@ def _rules_by_runs(session: Session, runs: Sequence[Run], language: str) -> str:
     return markdown(rows, [say(language, "head-rule"), say(language, "head-says"), *names])
 
 
-def _lines(findings: Iterable[Finding], language: str) -> str:
+def _lines(findings: Iterable[Finding], language: str) -> Markdown:
     """One bullet a finding, with all its arithmetic."""
     texts = [
         say(
@@ -64,10 +65,10 @@ def _lines(findings: Iterable[Finding], language: str) -> str:
         )
         for one in findings
     ]
-    return "\n".join(f"* {text}" for text in texts)
+    return bullets(texts)
 
 
-def arithmetic(session: Session, language: str) -> str:
+def arithmetic(session: Session, language: str) -> Markdown:
     """Every rule of every run with the numbers it compared."""
     parts = []
     for run in session.runs:
@@ -77,5 +78,5 @@ def arithmetic(session: Session, language: str) -> str:
             if one.run_id == run.run_id
         ]
         heads = ["head-rule", "head-answer", "head-arithmetic"]
-        parts += [f"### {run.run_id}", table(rows, heads, language)]
-    return "\n\n".join(parts)
+        parts += [Markdown("### {}").format(run.run_id), table(rows, heads, language)]
+    return PARAGRAPHS.join(parts)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from r8.model import TransferRun
-from r8.report.tables import number, over_blocks, quotient, shown, table
+from r8.report.tables import PARAGRAPHS, number, over_blocks, quotient, shown, table
 from r8.report.words import say
+from r8.text import Markdown
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ ORDER BY above.total_bytes DESC, above.campaign_id, above.block, above.level
 """
 
 
-def checkpoints(session: Session, language: str) -> str:
+def checkpoints(session: Session, language: str) -> Markdown:
     """Each save beside its prediction, then the arms against each other; "" when none was run."""
     runs = [run for run in session.runs if isinstance(run, TransferRun) and run.job == JOB]
     if not runs:
-        return ""
+        return Markdown()
     rows = [
         [
             run.block,
@@ -55,10 +56,10 @@ def checkpoints(session: Session, language: str) -> str:
     ]
     heads = ["head-block", "head-arm", "head-ranks", *(head for head, *_ in _COLUMNS)]
     parts = (say(language, "note-checkpoints"), table(rows, heads, language))
-    return "\n\n".join(filter(None, (*parts, _ratios(session, language))))
+    return PARAGRAPHS.join(filter(None, (*parts, _ratios(session, language))))
 
 
-def _ratios(session: Session, language: str) -> str:
+def _ratios(session: Session, language: str) -> Markdown:
     """The baseline medium over the array in one block, measured and predicted."""
     rows: list[list[object]] = []
     for name, found in _pairs(session).items():
@@ -70,9 +71,9 @@ def _ratios(session: Session, language: str) -> str:
             quotients = [saved / expected for _, saved, expected in found]
             each = ([one[1] for one in found], [one[2] for one in found], quotients)
             blocks = say(language, "word-blocks", n=len(found))
-            rows.append([f"**{name}**", blocks, *map(over_blocks, each)])
+            rows.append([Markdown("**{}**").format(name), blocks, *map(over_blocks, each)])
     heads = ["head-ratio", "head-block", "head-save-ratio", "head-ratio-predicted"]
-    return table(rows, [*heads, "head-measured-predicted"], language) if rows else ""
+    return table(rows, [*heads, "head-measured-predicted"], language) if rows else Markdown()
 
 
 def _pairs(session: Session) -> dict[str, list[tuple[int, float, float]]]:

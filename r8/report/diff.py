@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
+from r8 import console
 from r8.model import Outcome
 from r8.report.words import render_reasons, say
 
@@ -26,7 +25,7 @@ def table(rows: Sequence[DiffRow], language: str, *, everything: bool) -> str:
     shown = [row for row in rows if row.verdict is not None]
     headers = [say(language, name) for name in COLUMNS]
     cells = [_cells(row, language) for row in shown]
-    text = tabulate(cells, headers, disable_numparse=True, maxcolwidths=[None] * 7 + [70])
+    text = console.table(cells, headers, widths=[None] * 7 + [70])
     rest = [row for row in rows if row.verdict is None]
     lines = [text]
     if rest and everything:
@@ -79,6 +78,6 @@ def _cells(row: DiffRow, language: str) -> list[str]:
     deviation = "-" if row.deviation is None else f"{row.deviation:+.2%}"
     n = str(row.verdict.n_blocks) if row.verdict else "0"
     label = say(language, row.outcome)
-    outcome = str(row.outcome) if label == row.outcome else f"{row.outcome} {label}"
+    outcome = str(row.outcome) if label == str(row.outcome) else f"{row.outcome} {label}"
     why = render_reasons(row.reasons, language)
     return [row.name, published, measured, n, interval, deviation, outcome, why]

@@ -11,9 +11,19 @@ from r8.report.certificate import arithmetic, certificate
 from r8.report.checkpoint import checkpoints
 from r8.report.environment import against_page, between_arms, environment
 from r8.report.scaling import scaling
-from r8.report.tables import METRIC_HEADS, metrics_of, number, span, table
+from r8.report.tables import (
+    LIST,
+    METRIC_HEADS,
+    PARAGRAPHS,
+    bullets,
+    metrics_of,
+    number,
+    span,
+    table,
+)
 from r8.report.transfer import loads, switches
-from r8.report.words import render_reason, render_reasons, say
+from r8.report.words import InMarkdown, render_reason, render_reasons, say
+from r8.text import Markdown, Visible
 from r8.verdict.judge import judge_session
 from r8.verdict.session import open_session
 
@@ -29,11 +39,11 @@ UNJUDGED = (Outcome.NOT_COMPARABLE, Outcome.NOT_MEASURED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of the report under one heading; `text` is Markdown."""
+    """A part of the report under one heading."""
 
     key: str  # the entry of its title, which is the same in every language
-    title: str
-    text: str
+    title: Markdown
+    text: Markdown
 
 
 def report(
@@ -59,22 +69,26 @@ def report(
 
 def as_markdown(parts: Sequence[Section]) -> str:
     """The sections as one text; the first is the head of it all."""
-    head, *rest = parts
-    texts = [f"# {head.title}\n\n{head.text}", *(f"## {one.title}\n\n{one.text}" for one in rest)]
-    return "\n\n".join(texts) + "\n"
+    marks = ["#", *["##"] * (len(parts) - 1)]
+    texts = [
+        Markdown("{} {}\n\n{}").format(Markdown(mark), one.title, one.text)
+        for mark, one in zip(marks, parts, strict=True)
+    ]
+    return PARAGRAPHS.join(texts) + "\n"
 
 
 def sections(
     session: Session, verdicts: Sequence[Verdict], claims: Sequence[Claim], language: str
 ) -> list[Section]:
     """The parts of a report over a session that is open and verdicts that are passed."""
+    language = InMarkdown(language)
     here, elsewhere = asked(session, verdicts)
     scenarios = ", ".join(sorted({run.scenario for run in session.runs}))
     base = patched_arm(session)
-    texts = {
+    texts: dict[str, Markdown] = {
         "title-verdicts": _verdicts(here, language),
         "title-arms": arms(session, language),
-        "title-ratios": "" if base is None else ratios(session, base, language),
+        "title-ratios": Markdown() if base is None else ratios(session, base, language),
         "title-scaling": scaling(session, language),
         "title-checkpoints": checkpoints(session, language),
         "title-loads": loads(session, language),
@@ -87,17 +101,17 @@ def sections(
         "title-published-here": against_page(session.runs, claims, language),
         "title-arm-against-arm": between_arms(session.runs, language),
         "title-arithmetic": arithmetic(session, language),
-        "title-rows": f"{say(language, 'note-rows')}\n\n{_rows(session, language)}",
+        "title-rows": PARAGRAPHS.join([say(language, "note-rows"), _rows(session, language)]),
     }
     head = Section(
         key="report-title",
-        title=say(language, "report-title", scenarios=scenarios),
+        title=Markdown.of(say(language, "report-title", scenarios=scenarios)),
         text=_head(session, here, language),
     )
     return [
         head,
         *(
-            Section(key=key, title=say(language, key, arm=base), text=text)
+            Section(key=key, title=Markdown.of(say(language, key, arm=base)), text=text)
             for key, text in texts.items()
             if text
         ),
@@ -121,24 +135,24 @@ def asked(
     return tuple(sorted(here, key=lambda one: one.outcome in UNJUDGED)), elsewhere
 
 
-def outcome_word(outcome: Outcome, language: str) -> str:
+def outcome_word(outcome: Outcome, language: str) -> Visible:
     """The outcome as a reader of that language knows it, its own word behind it."""
     word = say(language, f"outcome-{outcome}")
-    return word if word == str(outcome) else f"{word} {outcome}"
+    return word if word == str(outcome) else type(word)("{} {}").format(word, outcome)
 
 
-def headline(verdicts: Sequence[Verdict], language: str) -> str:
+def headline(verdicts: Sequence[Verdict], language: str) -> Visible:
     """One line: how many claims came to what."""
     counts = [
-        f"{n} {outcome_word(outcome, language)}"
+        Markdown("{} {}").format(n, outcome_word(outcome, language))
         for outcome in Outcome
         if (n := sum(one.outcome is outcome for one in verdicts))
     ]
-    named = ", ".join(counts) or "0"
+    named = LIST.join(counts) or "0"
     return say(language, "report-headline", n=len(verdicts), counts=named)
 
 
-def _head(session: Session, verdicts: Sequence[Verdict], language: str) -> str:
+def _head(session: Session, verdicts: Sequence[Verdict], language: str) -> Markdown:
     runs = session.runs
     lead = say(
         language,
@@ -146,22 +160,22 @@ def _head(session: Session, verdicts: Sequence[Verdict], language: str) -> str:
         headline=headline(verdicts, language),
         runs=len(runs),
         blocks=len({(run.campaign_id, run.block) for run in runs}),
-        campaigns=", ".join(sorted({run.campaign_id for run in runs})),
+        campaigns=LIST.join(sorted({run.campaign_id for run in runs})),
     )
     if all(run.basis is not Basis.MODELLED for run in runs):
-        return lead
-    levels = ", ".join(sorted({run.fallback_level for run in runs}))
-    return f"{lead}\n\n{say(language, 'report-modelled', levels=levels)}"
+        return Markdown.of(lead)
+    levels = LIST.join(sorted({run.fallback_level for run in runs}))
+    return PARAGRAPHS.join([lead, say(language, "report-modelled", levels=levels)])
 
 
-def _verdicts(verdicts: Iterable[Verdict], language: str) -> str:
+def _verdicts(verdicts: Iterable[Verdict], language: str) -> Markdown:
     """Every verdict with its claim, interval and reason."""
     rows = [
         [
             one.claim.claim_id,
             one.claim.source,
             one.claim.as_printed,
-            f"**{outcome_word(one.outcome, language)}**",
+            Markdown("**{}**").format(outcome_word(one.outcome, language)),
             number(one.estimate),
             span(one),
             one.n_blocks,
@@ -180,7 +194,7 @@ def _not_measured(
     verdicts: Sequence[Verdict],
     elsewhere: Sequence[Verdict],
     language: str,
-) -> str:
+) -> Markdown:
     lines = [
         say(
             language,
@@ -195,12 +209,12 @@ def _not_measured(
     ]
     lines += _absent_metrics(session, language)
     if elsewhere:
-        names = ", ".join(sorted({one.claim.scenario for one in elsewhere}))
+        names = LIST.join(sorted({one.claim.scenario for one in elsewhere}))
         lines.append(say(language, "not-measured-elsewhere", n=len(elsewhere), scenarios=names))
-    return "\n".join(f"* {line}" for line in lines) or say(language, "note-nothing")
+    return bullets(lines) if lines else Markdown.of(say(language, "note-nothing"))
 
 
-def _absent_metrics(session: Session, language: str) -> Iterator[str]:
+def _absent_metrics(session: Session, language: str) -> Iterator[Visible]:
     absent: dict[tuple[str, str], list[str]] = {}
     for run in session.runs:
         for phase, metric, statistic in metrics_of(run):
@@ -211,11 +225,11 @@ def _absent_metrics(session: Session, language: str) -> Iterator[str]:
                 absent.setdefault((name, why), []).append(run.run_id)
     for (name, why), run_ids in absent.items():
         why_said = why or say(language, "note-no-reason")
-        runs = ", ".join(run_ids)
+        runs = LIST.join(run_ids)
         yield say(language, "not-measured-metric", name=name, why=why_said, runs=runs)
 
 
-def _rows(session: Session, language: str) -> str:
+def _rows(session: Session, language: str) -> Markdown:
     """The rows behind the tables, as the shared SQL gave them, with every digit."""
     rows = []
     for run in session.runs:

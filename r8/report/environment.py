@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from r8.claims.reader import is_published
 from r8.model import KvRun
-from r8.report.tables import markdown, table
+from r8.report.tables import LIST, markdown, table
 from r8.report.words import say
+from r8.text import Markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 DIGEST_CHARS = 12
 
 
-def environment(runs: Sequence[Run], language: str) -> str:
+def environment(runs: Sequence[Run], language: str) -> Markdown:
     """Every fact the runs say of themselves, each value once."""
     rows: dict[tuple[str, str], dict[str, None]] = {}
     for run in runs:
         for group, key, value in _facts(run):
             rows.setdefault((group, key), {})[value] = None
-    cells = [[group, key, ", ".join(values)] for (group, key), values in sorted(rows.items())]
+    cells = [[group, key, LIST.join(values)] for (group, key), values in sorted(rows.items())]
     return table(cells, ("head-what", "head-which", "head-value"), language)
 
 
@@ -45,7 +46,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str, str]]:
         yield "note", run.run_id, run.note
 
 
-def against_page(runs: Sequence[Run], claims: Iterable[Claim], language: str) -> str:
+def against_page(runs: Sequence[Run], claims: Iterable[Claim], language: str) -> Markdown:
     """What published claims need to be compared, beside what these runs are; "" for none."""
     wanted: dict[tuple[str, str], int] = {}
     scenarios = {run.scenario for run in runs}
@@ -58,12 +59,12 @@ def against_page(runs: Sequence[Run], claims: Iterable[Claim], language: str) ->
         unstated = say(language, "word-not-stated")
         here = sorted({run.comparability.get(key, unstated) for run in runs})
         same = say(language, "word-same" if here == [value] else "word-differs")
-        rows.append([key, value, ", ".join(here), same, n_claims])
+        rows.append([key, value, LIST.join(here), same, n_claims])
     heads = ["head-must-match", "head-published", "head-here", "head-comparison", "head-claims"]
-    return table(rows, heads, language) if rows else ""
+    return table(rows, heads, language) if rows else Markdown()
 
 
-def between_arms(runs: Sequence[Run], language: str) -> str:
+def between_arms(runs: Sequence[Run], language: str) -> Markdown:
     """Facts in which the arms of these runs differ, an arm a column."""
     arms = sorted({run.arm for run in runs})
     facts: dict[str, dict[str, set[str]]] = {}
@@ -71,13 +72,13 @@ def between_arms(runs: Sequence[Run], language: str) -> str:
         for key, value in _own_facts(run).items():
             facts.setdefault(key, {}).setdefault(run.arm, set()).add(value)
     rows = [
-        [key, *(", ".join(sorted(found.get(arm, ()))) for arm in arms)]
+        [key, *(LIST.join(sorted(found.get(arm, ()))) for arm in arms)]
         for key, found in sorted(facts.items())
         if len({frozenset(found.get(arm, ())) for arm in arms}) > 1
         or any(len(values) > 1 for values in found.values())
     ]
     if not rows:
-        return say(language, "note-no-difference")
+        return Markdown.of(say(language, "note-no-difference"))
     return markdown(rows, [say(language, "head-differs"), *arms])
 
 

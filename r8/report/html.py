@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from r8.evidence.database import add_views, probes_of
 from r8.report.charts.claims import claims_chart
@@ -21,26 +22,36 @@ from r8.report.charts.timeline import not_recorded, timeline_chart, window_of
 from r8.report.document import asked
 from r8.report.markdown import body, inline
 from r8.report.style import style_sheet
-from r8.report.words import LANGUAGES, say
+from r8.report.words import LANGUAGES, InMarkdown, say
+from r8.text import Markdown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from markupsafe import Markup
 
     from r8.model import Verdict
     from r8.report.charts.draw import Say
     from r8.report.document import Section
     from r8.verdict.session import Session
 
-# What a browser may load for this page: nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+# What a browser may load for this page: nothing; where its addresses and forms lead: nowhere.
+_POLICY = Markup(
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 _TAGS = {"en": "en", "zh": "zh-CN"}
 _NAMES = {"en": "English", "zh": "\u4e2d\u6587"}
 _ABSENT = {"nic": "figure-no-nic", "gpu": "figure-no-gpu"}
+
+
+def _seen(value: object) -> object:
+    """What a template shows: R8's own markup, or a text whose every character is visible."""
+    return value if isinstance(value, Markup) else visible(str(value))
+
+
 _PAGES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
+    finalize=_seen,
     undefined=StrictUndefined,
     trim_blocks=True,
 )
@@ -50,7 +61,7 @@ _PAGES = Environment(
 class _Figure:
     title: str
     words: str
-    svg: str
+    svg: Markup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +101,15 @@ def page(
     """
     add_views(session.connection)
     here = asked(session, verdicts)[0]
+    mains = [_main(reports[language], session, here, language) for language in LANGUAGES]
     return _PAGES.get_template("page.html.j2").render(
         first=first,
         tags=_TAGS,
         names=_NAMES,
         policy=_POLICY,
-        style=style_sheet(),
-        title=reports[first][0].title,
-        mains=[_main(reports[language], session, here, language) for language in LANGUAGES],
+        style=Markup(style_sheet()),  # noqa: S704 - a file of this package
+        title=mains[LANGUAGES.index(first)].title.striptags(),
+        mains=mains,
     )
 
 
@@ -116,8 +128,8 @@ def _main(
     ]
     keys = [one.key for one in rest]
     timelines = _Part(
-        title=inline(say(language, "title-timelines"), language),
-        body=body(say(language, "figure-timelines"), language),
+        title=inline(_markdown(language, "title-timelines"), language),
+        body=body(_markdown(language, "figure-timelines"), language),
         figures=list(_timelines(session, partial(say, language), f"{language}-")),
     )
     parts.insert(keys.index("title-certificate"), timelines)
@@ -129,6 +141,10 @@ def _main(
         parts=parts,
         foot=say(language, "note-foot"),
     )
+
+
+def _markdown(language: str, entry: str) -> Markdown:
+    return Markdown.of(say(InMarkdown(language), entry))
 
 
 def _figures(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from r8.model import Outcome
+from r8.report.tables import answered
 from r8.report.words import say
+from r8.text import Markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,6 @@ _SIGNS = {
 # A column of more characters is given room; one of sentences gets rows of its own when there are
 # many columns beside it.
 _SHORT_CHARS, _WIDE_CHARS, _SENTENCE_CHARS, _MANY_COLUMNS = 14, 44, 70, 6
-_OUTCOMES = {str(one) for one in Outcome}
 
 
 @cache
@@ -49,7 +49,7 @@ def _reader() -> MarkdownIt:
     return reader.enable(["heading", "list", "table", "backticks", "emphasis", "escape", "newline"])
 
 
-def body(text: str, language: str, *, lead: bool = False) -> Markup:
+def body(text: Markdown, language: str, *, lead: bool = False) -> Markup:
     """A section as HTML; paragraphs of the `lead` stand out, bold ones as a note."""
     tokens = _reader().parse(text)
     parts: list[str] = []
@@ -68,7 +68,7 @@ def body(text: str, language: str, *, lead: bool = False) -> Markup:
     return Markup("".join(parts).strip())  # noqa: S704 - made by markdown-it, which escapes
 
 
-def inline(text: str, language: str) -> Markup:
+def inline(text: Markdown, language: str) -> Markup:
     """One line with its bold and code parts; English inside Chinese says so."""
     html = _reader().renderInline(text)
     if (
@@ -81,12 +81,12 @@ def inline(text: str, language: str) -> Markup:
 
 
 def _table(tokens: Sequence[Token], language: str) -> str:
-    rows: list[list[str]] = []
+    rows: list[list[Markdown]] = []
     for token in tokens:
         if token.type == "tr_open":
             rows.append([])
         elif token.type == "inline":
-            rows[-1].append(token.content)
+            rows[-1].append(Markdown(token.content))
     headers, *cells = rows
     head = "".join(f'<th scope="col">{inline(one, language)}</th>' for one in headers)
     longest = [max((len(row[n]) for row in cells), default=0) for n in range(len(headers))]
@@ -110,7 +110,10 @@ def _framed(table: str, language: str) -> str:
 
 
 def _with_sentences(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], language: str
+    headers: Sequence[Markdown],
+    rows: Sequence[Sequence[Markdown]],
+    styles: Sequence[str],
+    language: str,
 ) -> str:
     """A table whose last column holds sentences: each stands in a row of its own, full width.
 
@@ -131,24 +134,16 @@ def _with_sentences(
     return _framed(f'<table class="cards">{table}</table>', language)
 
 
-def _row(cells: Sequence[str], styles: Sequence[str], language: str) -> str:
+def _row(cells: Sequence[Markdown], styles: Sequence[str], language: str) -> str:
     return "".join(_cell(cell, style, language) for cell, style in zip(cells, styles, strict=True))
 
 
-def _cell(text: str, style: str, language: str) -> str:
-    plain = text.strip("*")
-    # An outcome has its own word behind that of the language.
-    name, _, code = plain.rpartition(" ")
-    word, behind = (name, code) if name and code in _OUTCOMES else (plain, "")
-    if word in (signs := _signs(language)):
-        mark, sign = signs[word]
-        badge = f'<i aria-hidden="true">{sign}</i> {escape(word)}'
+def _cell(text: Markdown, style: str, language: str) -> str:
+    if answer := answered(text):
+        entry, behind = answer
+        mark, sign = _SIGNS[entry]
+        badge = f'<i aria-hidden="true">{sign}</i> {escape(say(language, entry))}'
         badge += f' <span lang="en">{behind}</span>' if behind else ""
         return f'<td><span class="badge {mark}">{badge}</span></td>'
     kind = f' class="{style}"' if style else ""
     return f"<td{kind}>{inline(text, language)}</td>"
-
-
-@cache
-def _signs(language: str) -> dict[str, tuple[str, str]]:
-    return {say(language, entry): sign for entry, sign in _SIGNS.items()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from r8.report.tables import converted, number, table
+from r8.report.tables import PARAGRAPHS, converted, number, table
 from r8.report.words import say
+from r8.text import Markdown
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ ORDER BY r.campaign_id, r.block, len(r.instances), r.arm, i.instance
 _UNITS: tuple[Callable[[float], float], ...] = (s_from_ns, s_from_ns, mb_per_s, gb_per_s, gb_per_s)
 
 
-def scaling(session: Session, language: str) -> str:
+def scaling(session: Session, language: str) -> Markdown:
     """Aggregate bandwidth against the prediction, then every engine by itself; "" when not run."""
     runs = session.connection.execute(_RUNS).fetchall()
     if not runs:
-        return ""
+        return Markdown()
     rows = [
         [block, arm, engines, converted(speed, mb_per_s), *(number(one) for one in rest)]
         for block, arm, engines, speed, *rest in runs
@@ -41,10 +42,10 @@ def scaling(session: Session, language: str) -> str:
     heads += ["head-speedup", "head-speedup-predicted", "head-measured-predicted"]
     heads += ["head-efficiency", "head-fairness"]
     parts = (say(language, "note-scaling"), table(rows, heads, language))
-    return "\n\n".join((*parts, _instances(session, language)))
+    return PARAGRAPHS.join((*parts, _instances(session, language)))
 
 
-def _instances(session: Session, language: str) -> str:
+def _instances(session: Session, language: str) -> Markdown:
     rows = []
     for block, arm, instance, n, *values in session.connection.execute(_INSTANCES).fetchall():
         shown = [converted(one, unit) for one, unit in zip(values, _UNITS, strict=True)]

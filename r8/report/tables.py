@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
 from r8.message import Answer
-from r8.model import TransferRun
-from r8.report.words import say
+from r8.model import Outcome, TransferRun
+from r8.report.words import LANGUAGES, InMarkdown, say
+from r8.text import Markdown
 from r8.verdict.intervals import log_interval
 
 if TYPE_CHECKING:
@@ -19,12 +22,21 @@ if TYPE_CHECKING:
     from r8.verdict.session import Session
 
 NOTHING = "-"
+PARAGRAPHS, LIST = Markdown("\n\n"), Markdown(", ")
+# Answers of R8, by the entry of their word. What a run calls so stands in quotes: see `_cell`.
+ANSWERS = (
+    *(f"outcome-{one}" for one in Outcome),
+    *("answer-held", "answer-refuted", "answer-unknown", "answer-not-applicable"),
+    *("word-same", "word-differs"),
+)
 _ANSWERS = {
     Answer.HELD: "answer-held",
     Answer.REFUTED: "answer-refuted",
     Answer.UNKNOWN: "answer-unknown",
     Answer.NOT_APPLICABLE: "answer-not-applicable",
 }
+_OUTCOMES = {str(one) for one in Outcome}
+_BAR = re.compile(r"(?<!\\)\|")
 # Of a row of the view `metrics`.
 METRIC_HEADS = (
     *("head-run", "head-phase", "head-metric", "head-statistic"),
@@ -80,20 +92,49 @@ def metrics_of(run: Run) -> tuple[tuple[str, str, str], ...]:
     return TRANSFER_METRICS + (ENGINE_METRICS if run.tool == "engine" else ())
 
 
-def table(rows: Iterable[Sequence[object]], heads: Sequence[str], language: str) -> str:
+def table(rows: Iterable[Sequence[object]], heads: Sequence[str], language: str) -> Markdown:
     """A GitHub table whose heads are entries `head-...` of the catalogues."""
-    return markdown(rows, [say(language, one) for one in heads])
+    return markdown(rows, [say(InMarkdown(language), one) for one in heads])
 
 
-def markdown(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
-    """A GitHub table; absent cells are a dash, bars inside cells are escaped."""
+def markdown(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> Markdown:
+    """A GitHub table; absent cells are a dash; what is no `Markdown` yet becomes it."""
     cells = [[_cell(value) for value in row] for row in rows]
-    return tabulate(cells, headers=list(headers), tablefmt="github", disable_numparse=True)
+    heads = [_cell(one) for one in headers]
+    text = tabulate(cells, headers=heads, tablefmt="github", disable_numparse=True)
+    return Markdown(text)
 
 
 def _cell(value: object) -> str:
-    text = NOTHING if value is None or value == "" else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, Markdown):
+        return _BAR.sub(r"\\|", value)
+    text = Markdown.of(value)
+    return f'"{text}"' if answered(text) else text
+
+
+def bullets(lines: Iterable[object]) -> Markdown:
+    """A list, one line an item."""
+    return Markdown("\n").join(Markdown("* {}").format(one) for one in lines)
+
+
+def answered(text: str) -> tuple[str, str] | None:
+    """The entry of an answer and the code behind its word, where a cell holds an answer of R8.
+
+    The page shows these as badges, so no word of a run may be one.
+    """
+    plain = text.strip("*")
+    # An outcome has its own word behind that of the language.
+    name, _, code = plain.rpartition(" ")
+    word, behind = (name, code) if name and code in _OUTCOMES else (plain, "")
+    entry = _entries().get(word)
+    return None if entry is None else (entry, behind)
+
+
+@cache
+def _entries() -> dict[str, str]:
+    return {str(say(language, entry)): entry for language in LANGUAGES for entry in ANSWERS}
 
 
 def answer_word(answer: Answer, language: str) -> str:
@@ -136,14 +177,15 @@ def over_blocks(values: Sequence[float]) -> str:
     interval = log_interval(values)
     if interval is None:
         return number(values[0]) if len(values) == 1 else NOTHING
-    return f"{number(interval.estimate)} [{number(interval.low)}, {number(interval.high)}]"
+    at, low, high = (number(one) for one in (interval.estimate, interval.low, interval.high))
+    return Markdown(f"{at} [{low}, {high}]")
 
 
-def span(verdict: Verdict) -> str:
+def span(verdict: Verdict) -> Markdown:
     """A verdict's interval as it was used: a bound for one-sided kinds."""
     if verdict.low is None or verdict.high is None or verdict.confidence is None:
-        return NOTHING
+        return Markdown(NOTHING)
     level = f"({verdict.confidence:.3g})"
     if verdict.claim.kind in {"at-least", "prediction"}:
-        return f">= {number(verdict.low)} {level}"
-    return f"{number(verdict.low)} to {number(verdict.high)} {level}"
+        return Markdown(f">= {number(verdict.low)} {level}")
+    return Markdown(f"{number(verdict.low)} to {number(verdict.high)} {level}")

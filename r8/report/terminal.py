@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
+from r8.console import table
 from r8.model import Outcome
 from r8.report.tables import METRIC_HEADS, answer_word, number, span
 from r8.report.words import render_checks, render_meaning, render_reasons, say
@@ -36,15 +35,10 @@ def summary(evidences: Sequence[Evidence], verdicts: Sequence[Verdict]) -> str:
         for verdict in sorted(verdicts, key=lambda one: one.outcome in unjudged)
     ]
     heads = ["head-claim", "head-outcome", "head-estimate", "head-interval", "head-blocks"]
-    table = tabulate(
-        rows,
-        headers=[say("en", one) for one in [*heads, "head-reason"]],
-        tablefmt="simple",
-        disable_numparse=True,
-        maxcolwidths=[None, None, None, None, None, _REASON_WIDTH],
-    )
+    heads_said = [say("en", one) for one in [*heads, "head-reason"]]
+    found = table(rows, heads_said, widths=[None, None, None, None, None, _REASON_WIDTH])
     basis = ", ".join(sorted({str(one.run.basis) for one in evidences}))
-    return f"{table}\n\nbasis: {basis}; runs: {len(evidences)}"
+    return f"{found}\n\nbasis: {basis}; runs: {len(evidences)}"
 
 
 def finding_table(findings: Iterable[Finding], language: str = "en") -> str:
@@ -59,12 +53,7 @@ def finding_table(findings: Iterable[Finding], language: str = "en") -> str:
         for one in findings
     ]
     heads = ["head-rule", "head-answer", "head-arithmetic", "head-meaning"]
-    return tabulate(
-        rows,
-        headers=[say(language, one) for one in heads],
-        maxcolwidths=[None, None, 60, 40],
-        disable_numparse=True,
-    )
+    return table(rows, [say(language, one) for one in heads], widths=[None, None, 60, 40])
 
 
 def measurement_table(measurements: Iterable[Measurement]) -> str:
@@ -74,7 +63,7 @@ def measurement_table(measurements: Iterable[Measurement]) -> str:
         for one in measurements
     ]
     headers = [say("en", one) for one in (*METRIC_HEADS, "head-reason")]
-    return tabulate(rows, headers=headers, disable_numparse=True)
+    return table(rows, headers)
 
 
 def _short(text: str) -> str:

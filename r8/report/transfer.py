@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from r8.errors import MetricError
 from r8.metrics.utilisation import CURVE, PUBLISHED_SWITCHES_PER_HOUR, SECONDS_PER_HOUR, utilisation
 from r8.model import TransferRun
-from r8.report.tables import markdown, number, over_blocks, shown, table
+from r8.report.tables import PARAGRAPHS, markdown, number, over_blocks, shown, table
 from r8.report.words import say
+from r8.text import Markdown
 from r8.units import gb_per_s, mb_per_s, s_from_ns
 from r8.verdict.intervals import log_interval
 
@@ -30,11 +31,11 @@ def _runs(session: Session, job: str) -> list[TransferRun]:
     return [run for run in session.runs if isinstance(run, TransferRun) and run.job == job]
 
 
-def loads(session: Session, language: str) -> str:
+def loads(session: Session, language: str) -> Markdown:
     """Every loading run beside what its device alone would need, then the ratios of the arms."""
     runs = _runs(session, LOAD)
     if not runs:
-        return ""
+        return Markdown()
     rows = [
         [
             run.block,
@@ -59,7 +60,7 @@ def loads(session: Session, language: str) -> str:
         _faster(session, runs, language),
         _engines(session, runs, language, switched=False),
     ]
-    return "\n\n".join(part for part in parts if part)
+    return PARAGRAPHS.join(part for part in parts if part)
 
 
 def _pairs(
@@ -81,7 +82,7 @@ def _pairs(
     return found
 
 
-def _ratios(session: Session, runs: Runs, metric: str, statistic: str, language: str) -> str:
+def _ratios(session: Session, runs: Runs, metric: str, statistic: str, language: str) -> Markdown:
     rows = []
     for (above, below, level), pairs in sorted(_pairs(runs).items()):
         measured = _quotients(session, pairs, metric, statistic)
@@ -92,12 +93,12 @@ def _ratios(session: Session, runs: Runs, metric: str, statistic: str, language:
         name = f"{above} / {below}"
         rows.append([name, f"c{level}", len(pairs), *map(over_blocks, (measured, expected, both))])
     if not rows:
-        return ""
+        return Markdown()
     heads = ["head-ratio", "head-level", "head-blocks", "head-ratio-measured"]
     return table(rows, [*heads, "head-ratio-predicted", "head-measured-predicted"], language)
 
 
-def _faster(session: Session, runs: Runs, language: str) -> str:
+def _faster(session: Session, runs: Runs, language: str) -> Markdown:
     """The two interpretations of "faster": the published page does not say which it means."""
     rows = []
     for (above, below, level), pairs in sorted(_pairs(runs).items()):
@@ -114,7 +115,7 @@ def _faster(session: Session, runs: Runs, language: str) -> str:
             cells = [f"{_per_cent(part):.1f} %" for part in (1 - 1 / middle, middle - 1)]
             rows.append([name, f"c{level}", say(language, what), len(found), *cells])
     if not rows:
-        return ""
+        return Markdown()
     heads = ["head-arms", "head-level", "head-of", "head-blocks"]
     return table(rows, [*heads, "head-time-saved", "head-speed-up"], language)
 
@@ -130,11 +131,11 @@ def _quotients(session: Session, pairs: Sequence[Pair], metric: str, statistic: 
     return found
 
 
-def switches(session: Session, language: str) -> str:
+def switches(session: Session, language: str) -> Markdown:
     """Measured use beside the model's, then the model's curve with its interval."""
     runs = _runs(session, SWITCH)
     if not runs:
-        return ""
+        return Markdown()
     rows = [
         [
             run.block,
@@ -160,10 +161,10 @@ def switches(session: Session, language: str) -> str:
         say(language, "note-curve"),
         _curve(session, runs, language),
     ]
-    return "\n\n".join(part for part in parts if part)
+    return PARAGRAPHS.join(part for part in parts if part)
 
 
-def _engines(session: Session, runs: Runs, language: str, *, switched: bool) -> str:
+def _engines(session: Session, runs: Runs, language: str, *, switched: bool) -> Markdown:
     """What engines took to stop, start and load, beside their own words."""
     shares = [("utilisation_measured", ""), ("utilisation_modelled", "whole")] if switched else []
     waits = [("engine_wait", "mean")] if switched else []  # nobody was before a loader
@@ -182,15 +183,15 @@ def _engines(session: Session, runs: Runs, language: str, *, switched: bool) -> 
         if run.tool == ENGINE
     ]
     if not rows:
-        return ""
+        return Markdown()
     heads = ["head-block", "head-arm", "head-level", *(["head-wait"] if switched else [])]
     heads += ["head-start", "head-mean-load", "head-said"]
     heads += ["head-served", "head-whole"] if switched else []
     note = say(language, "note-engine-switches" if switched else "note-engine-loads")
-    return f"{note}\n\n{table(rows, heads, language)}"
+    return PARAGRAPHS.join([note, table(rows, heads, language)])
 
 
-def _curve(session: Session, runs: Runs, language: str) -> str:
+def _curve(session: Session, runs: Runs, language: str) -> Markdown:
     arms = sorted({run.arm for run in runs})
     loads = {arm: _load_interval(session, [run for run in runs if run.arm == arm]) for arm in arms}
     rates = sorted({*CURVE_SHOWN, PUBLISHED_SWITCHES_PER_HOUR})
@@ -218,7 +219,9 @@ def _point(n: int, load_s: float | None, interval: Interval | None, language: st
     # A slower load leaves less: the interval of the use is the other way round.
     ends = (interval.high, load_s, interval.low)
     low, at, high = (_share(n, one, language) for one in ends)
-    return at if low == at == high == _no_room(language) else f"{at} [{low}, {high}]"
+    if low == at == high == _no_room(language):
+        return at
+    return Markdown("{} [{}, {}]").format(at, low, high)
 
 
 def _no_room(language: str) -> str:

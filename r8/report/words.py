@@ -4,6 +4,9 @@
 entry of a check has an attribute `.otherwise`: what it means when the check did not hold. Numbers
 are formatted here, by the unit at the end of a fact's name, before Fluent sees them: Fluent would
 group digits by locale and by the version of its tables.
+
+Facts that are words may be a stranger's. They pass the filter of their target (`r8.text`): that of
+a terminal, or of Markdown where the language is asked for as `InMarkdown`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from fluent.runtime import FluentBundle, FluentResource
 
 from r8.message import Answer, Check, Fact, Facts, Message, parse_reason
 from r8.model import Finding
+from r8.text import Markdown, Visible
 from r8.units import NS_PER_S, mb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
@@ -26,6 +30,14 @@ if TYPE_CHECKING:
     from r8.model import Reason
 
 LANGUAGES = ("en", "zh")
+
+
+class InMarkdown(str):
+    """A language whose texts become Markdown: `say(InMarkdown("en"), ...)` gives `Markdown`."""
+
+    __slots__ = ()
+
+
 CATALOGUES = Path(__file__).resolve().parent / "catalogues"
 OTHERWISE = "otherwise"
 _BETWEEN = {"en": "; ", "zh": "\uff1b"}
@@ -50,7 +62,7 @@ _UNITS = {
 }
 
 
-def render(message: Message, language: str = "en") -> str:
+def render(message: Message, language: str = "en") -> Visible:
     """The text of a message.
 
     Raises:
@@ -58,33 +70,33 @@ def render(message: Message, language: str = "en") -> str:
         ValueError: the entry names a fact that the message does not have.
 
     """
-    return _formatted(message.id, None, _shown_facts(message.facts), language)
+    return _formatted(message.id, None, _shown_facts(message.facts, language), language)
 
 
-def say(language: str, entry: str, **facts: Fact) -> str:
+def say(language: str, entry: str, **facts: Fact) -> Visible:
     """The text of an entry of the catalogues; raises as `render`."""
     return render(Message(id=entry, facts=facts), language)
 
 
-def render_check(check: Check, language: str = "en") -> str:
+def render_check(check: Check, language: str = "en") -> Visible:
     """The numbers of a check and its comparison, marked where it did not hold; raises as `render`.
 
     The entry may use `$measured`, `$limit` (or `$low` and `$high`) and, of a range, `$side`:
     "below", "inside" or "above".
     """
-    text = _formatted(check.message, None, _check_facts(check), language)
+    text = _formatted(check.message, None, _check_facts(check, language), language)
     mark = _MARKS[check.answer]
-    return text if mark is None else f"{text} {render(Message(id=mark), language)}"
+    return text if mark is None else _target(language)(" ").join([text, say(language, mark)])
 
 
-def render_otherwise(check: Check, language: str = "en") -> str:
+def render_otherwise(check: Check, language: str = "en") -> Visible:
     """What it means that a check did not hold; empty when it held; raises as `render`."""
     if check.answer is Answer.HELD or OTHERWISE not in _entry(check.message, language).attributes:
-        return ""
-    return _formatted(check.message, OTHERWISE, _check_facts(check), language)
+        return _target(language)("")
+    return _formatted(check.message, OTHERWISE, _check_facts(check, language), language)
 
 
-def render_reason(text: str, language: str = "en") -> str:
+def render_reason(text: str, language: str = "en") -> Visible:
     """The text of a `reason` column, after what it is about where that is not its own row.
 
     Raises:
@@ -94,14 +106,14 @@ def render_reason(text: str, language: str = "en") -> str:
     return _about(parse_reason(text), language)
 
 
-def _about(reason: Message, language: str) -> str:
+def _about(reason: Message, language: str) -> Visible:
     about, text = reason.facts.get("on"), render(reason, language)
     if about is None:
         return text
     return render(Message(id="reason-on", facts={"on": about, "reason": text}), language)
 
 
-def render_reasons(reasons: Iterable[Reason], language: str = "en") -> str:
+def render_reasons(reasons: Iterable[Reason], language: str = "en") -> Visible:
     """Why a verdict, a gate or a repeated run came to what it did; raises as `render`.
 
     Of findings that forbid judging the first few are told; the certificate has them all.
@@ -112,10 +124,10 @@ def render_reasons(reasons: Iterable[Reason], language: str = "en") -> str:
     texts = [_reason(one, language) for one in every if one not in left]
     if left:
         texts.append(say(language, "verdict-more-findings", n=len(left)))
-    return _BETWEEN[language].join(texts)
+    return _target(language)(_BETWEEN[language]).join(texts)
 
 
-def _reason(reason: Reason, language: str) -> str:
+def _reason(reason: Reason, language: str) -> Visible:
     if isinstance(reason, Message):
         return _about(reason, language)
     if isinstance(reason, Finding):
@@ -126,26 +138,28 @@ def _reason(reason: Reason, language: str) -> str:
     # Entries of reasons name both sides: that they differ needs no mark.
     if reason.answer is Answer.UNKNOWN:
         return render_check(reason, language)
-    return _formatted(reason.message, None, _check_facts(reason), language)
+    return _formatted(reason.message, None, _check_facts(reason, language), language)
 
 
-def render_checks(checks: Sequence[Check], language: str = "en") -> str:
+def render_checks(checks: Sequence[Check], language: str = "en") -> Visible:
     """The numbers of several checks, one after another; raises as `render`."""
     texts = [render_check(check, language) for check in checks]
-    return _BETWEEN[language].join(texts) or render(Message(id="nothing-to-look-at"), language)
+    between = _target(language)(_BETWEEN[language])
+    return between.join(texts) or say(language, "nothing-to-look-at")
 
 
-def render_meaning(checks: Sequence[Check], language: str = "en") -> str:
+def render_meaning(checks: Sequence[Check], language: str = "en") -> Visible:
     """What follows from the checks that did not hold, gravest first; raises as `render`."""
     order = (Answer.REFUTED, Answer.UNKNOWN, Answer.NOT_APPLICABLE)
     sorted_checks = [check for answer in order for check in checks if check.answer is answer]
     texts = [render_otherwise(check, language) for check in sorted_checks]
-    return ("" if language == "zh" else " ").join(filter(None, dict.fromkeys(texts)))
+    between = _target(language)("" if language == "zh" else " ")
+    return between.join(filter(None, dict.fromkeys(texts)))
 
 
-def render_part(entry: str, part: str, facts: Facts, language: str = "en") -> str:
+def render_part(entry: str, part: str, facts: Facts, language: str = "en") -> Visible:
     """An attribute of an entry, `.why` of a rule for example; raises as `render`."""
-    return _formatted(entry, part, _shown_facts(facts), language)
+    return _formatted(entry, part, _shown_facts(facts, language), language)
 
 
 def shown(value: Fact, unit: str = "") -> str:
@@ -182,13 +196,23 @@ def _unit(name: str) -> str:
     return next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
 
 
-def _shown_facts(facts: Facts) -> dict[str, str]:
+def _target(language: str) -> type[Visible]:
+    return Markdown if isinstance(language, InMarkdown) else Visible
+
+
+def _shown_facts(facts: Facts, language: str) -> dict[str, str]:
     """Facts as text; a fact whose name ends in `_value` has the unit that the fact `unit` names."""
-    unit = str(facts.get("unit", ""))
+    unit = _target(language).of(facts.get("unit", ""))
     return {
-        name: valued(value, unit) if name.endswith("_value") else shown(value, _unit(name))
+        name: _words(value, language)
+        or (valued(value, unit) if name.endswith("_value") else shown(value, _unit(name)))
         for name, value in facts.items()
     }
+
+
+def _words(value: Fact, language: str) -> str:
+    """A fact that is words, filtered; nothing for numbers, which R8 formats."""
+    return _target(language).of(value) if isinstance(value, str) else ""
 
 
 def valued(value: Fact, unit: str) -> str:
@@ -198,14 +222,15 @@ def valued(value: Fact, unit: str) -> str:
     return f"{value:.4g} {unit}".rstrip()
 
 
-def _check_facts(check: Check) -> dict[str, str]:
+def _check_facts(check: Check, language: str) -> dict[str, str]:
     # Words that are none would leave a hole in a row of numbers.
-    found = {name: text or "-" for name, text in _shown_facts(check.facts).items()}
+    found = {name: text or "-" for name, text in _shown_facts(check.facts, language).items()}
     write = valued if "unit" in check.facts else shown
-    found["measured"] = write(check.measured, check.unit)
+    found["measured"] = _words(check.measured, language) or write(check.measured, check.unit)
     if not isinstance(check.limit, tuple):
-        return found | {"limit": write(check.limit, check.unit)}
-    each = [shown(one, check.unit) for one in check.limit]
+        limit = _words(check.limit, language) or write(check.limit, check.unit)
+        return found | {"limit": limit}
+    each = [_words(one, language) or shown(one, check.unit) for one in check.limit]
     found |= {"limit": ", ".join(each), "low": each[0], "high": each[-1]}
     return found | {"side": _side(check.measured, check.limit)}
 
@@ -217,7 +242,7 @@ def _side(measured: Fact, limit: tuple[Fact, ...]) -> str:
     return "below" if measured < low else "above" if measured > high else "inside"  # type: ignore[operator]
 
 
-def _formatted(entry: str, attribute: str | None, facts: dict[str, str], language: str) -> str:
+def _formatted(entry: str, attribute: str | None, facts: dict[str, str], language: str) -> Visible:
     found = _entry(entry, language)
     pattern = found.value if attribute is None else found.attributes.get(attribute)
     if pattern is None:
@@ -225,7 +250,8 @@ def _formatted(entry: str, attribute: str | None, facts: dict[str, str], languag
     text, errors = _bundle(language).format_pattern(pattern, facts)
     if errors:
         raise ValueError(f"entry {entry!r} of {language!r}: {errors[0]}")
-    return str(text)
+    # A name without a letter inside a pair of backticks would open `code` that ends elsewhere.
+    return _target(language)(str(text).replace("``", "`-`"))
 
 
 def _entry(name: str, language: str) -> Entry:

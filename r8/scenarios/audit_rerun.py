@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.cli.run_arguments import evidences
-from r8.console import table
+from r8.console import complain, line, page, table
 from r8.errors import EXIT_DEVIATES, EXIT_REPRODUCED, R8Error
 from r8.evidence.reader import read_run
 from r8.lab.campaign.campaign import open_campaign, plan_campaign
@@ -40,18 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parse(argv)
     try:
         chosen = drawn(evidences([args.bundle]), args.seed, args.cells)
-        print(f"seed {args.seed} draws {', '.join(one.run.run_id for one in chosen)}")
+        line(f"seed {args.seed} draws {', '.join(one.run.run_id for one in chosen)}")
         if args.draw_only:
             return EXIT_REPRODUCED
         found = [answer for one in chosen for answer in _again(one, args)]
     except R8Error as error:
-        print(f"audit-rerun: {error}", file=sys.stderr)
+        complain(str(error), by="audit-rerun")
         return error.exit_code
     rows = [
         ["PASS" if one.held else "FAIL", one.run_id, one.name, render_reasons(one.reasons)]
         for one in found
     ]
-    print(table(rows, ["", "run", "question", "answer"], widths=[None, None, None, 70]))
+    page(table(rows, ["", "run", "question", "answer"], widths=[None, None, None, 70]))
     return EXIT_REPRODUCED if all(one.held for one in found) else EXIT_DEVIATES
 
 

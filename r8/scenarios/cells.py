@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from r8 import console
 from r8.claims.reader import load_claims
 from r8.cli import rounds as rounds_verbs
 from r8.cli.run_arguments import REFERENCE_ROOT, references
@@ -94,17 +95,17 @@ def judge_all(session: Session, scenario: str) -> None:
     runs = [read_run(path) for path in session.run_paths]
     _compare_rounds(runs)
     verdicts = verdict.judge(runs, load_claims(scenario), references=references(None, runs))
-    print(terminal.summary(runs, verdicts))
+    console.page(terminal.summary(runs, verdicts))
     path = session.run_paths[0].parent / f"{runs[0].run.campaign_id}.md"
     path.write_text(report(runs, load_claims(scenario)))
-    print(f"\nreport: {path}")
+    console.page(f"\nreport: {path}")
     session.exit_code = verdict.exit_code(verdicts)
     session.outcome = verdict.headline(verdicts)
     if session.record_reference:
         # After judging: no session is ever judged against itself.
         require_whole(session.run_paths, session.negative_paths)
         kept = record(session.run_paths, REFERENCE_ROOT)
-        print(f"{len(kept)} reference runs recorded; {weight(REFERENCE_ROOT)}")
+        console.line(f"{len(kept)} reference runs recorded; {weight(REFERENCE_ROOT)}")
     assert session.exit_code in session.accepted, session.outcome
 
 
@@ -145,6 +146,6 @@ def _compare_rounds(runs: Sequence[Evidence]) -> None:
         before = [one for one in runs if one.run.campaign_id == first]
         after = [one for one in runs if one.run.campaign_id == second]
         verdicts = compare_rounds(before, after)
-        print(f"\n{second} against {first}:\n{rounds_verbs.table(after, verdicts)}\n")
+        console.page(f"\n{second} against {first}:\n{rounds_verbs.table(after, verdicts)}\n")
         deviating = [one for one in verdicts if one.outcome is Outcome.DEVIATES]
         assert not deviating, "\n".join(render_reasons(one.reasons) for one in deviating)

@@ -19,7 +19,7 @@ MAX_MODULES = 30
 
 # From the ground up: a package may import what stands before it, and itself.
 JUDGE = (
-    *("message", "errors", "units", "roles", "model", "schema", "resources", "console"),
+    *("message", "errors", "units", "roles", "model", "schema", "resources", "text", "console"),
     *("evidence", "claims", "metrics", "forensics", "verdict", "audit", "report", "seal", "cli"),
 )
 LAB = (
@@ -27,7 +27,9 @@ LAB = (
     *("campaign", "component", "preflight", "verbs"),
 )
 # What the lab may read of the judge: how evidence is written, never what is expected of it.
-LAB_READS = {"errors", "units", "roles", "model", "schema", "resources", "console", "evidence"}
+LAB_READS = {
+    *("errors", "units", "roles", "model", "schema", "resources", "text", "console", "evidence")
+}
 # Entry points that join what nothing else may join.
 JOINTS = {"scenarios", "__main__", "__init__"}
 # What reads a clock, starts a process or opens a connection.

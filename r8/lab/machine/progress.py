@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field
+
+from r8.console import progress
 
 
 def _now() -> float:
@@ -50,13 +51,8 @@ class Progress:
         place = min(self.already + self.done + 1, self.total)
         text = f"[{place}/{self.total}] {self.label}: {what}"
         text += f"  (elapsed {_clock(time.monotonic() - self._began)}, ETA {_clock(self.eta_s)})"
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[2K{text}")
-        else:
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        progress(text)
 
     def end(self) -> None:
         """Leave the live line."""
-        if sys.stderr.isatty():
-            sys.stderr.write("\n")
+        progress("", last=True)

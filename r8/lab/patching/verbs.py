@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 from typing import TYPE_CHECKING
 
+from r8.console import line, page, print_json
 from r8.lab.patching import patching
 
 if TYPE_CHECKING:
@@ -50,16 +50,16 @@ def _show(args: argparse.Namespace) -> int:
     status = patching.show(args.version)
     _print(status, as_json=args.json)
     if status.path and not args.json:
-        print(patching.diff(status.name or ""), end="")
+        page(patching.diff(status.name or ""), end="")
     return 0
 
 
 def _print(status: patching.PatchStatus, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(dataclasses.asdict(status)))
+        print_json(dataclasses.asdict(status))
         return
-    print(f"{status.state}: {status.what}")
+    line(f"{status.state}: {status.what}")
     for field in dataclasses.fields(status):
         value = getattr(status, field.name)
         if field.name not in {"state", "what", "duplicate_methods"} and value:
-            print(f"  {field.name:16} {value}")
+            line(f"  {field.name:16} {value}")

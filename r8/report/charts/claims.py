@@ -11,6 +11,8 @@ from r8.verdict.numbers import claimed_ratio, limits_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from markupsafe import Markup
+
     from r8.model import Verdict
     from r8.report.charts.draw import Say
 
@@ -26,7 +28,7 @@ _STYLE = {
 _NAME_CHARS = 36
 
 
-def claims_chart(verdicts: Sequence[Verdict], say: Say, prefix: str) -> str:
+def claims_chart(verdicts: Sequence[Verdict], say: Say, prefix: str) -> Markup:
     """The chart of every claim; a claim without a number says in words what it came to."""
     ends = [_LEAST, _MOST]
     for one in verdicts:

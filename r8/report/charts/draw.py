@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from r8.text import html, html_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -116,7 +119,7 @@ class Drawing:
         """Words; `anchor` is start, middle or end."""
         place = f'x="{coordinate(x)}" y="{coordinate(y)}"'
         how = f' class="{style}"' if style else ""
-        self.parts.append(f'<text {place} text-anchor="{anchor}"{how}>{escape(words)}</text>')
+        self.parts.append(f'<text {place} text-anchor="{anchor}"{how}>{html(words)}</text>')
 
     def path(
         self, points: Iterable[tuple[float, float]], style: str, *, closed: bool = False
@@ -140,14 +143,14 @@ class Drawing:
         centre = f'cx="{coordinate(x)}" cy="{coordinate(y)}" r="{coordinate(size)}"'
         self.parts.append(f"<circle {centre} {where}/>")
 
-    def svg(self) -> str:
-        """The element, to be put into a page."""
+    def svg(self) -> Markup:
+        """The element, to be put into a page: words and names may be a run's, styles are ours."""
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
-        ids = f"{self.name}-t {self.name}-d"
-        head = f'<svg class="chart" viewBox="{box}" role="img" aria-labelledby="{ids}">'
-        title = f'<title id="{self.name}-t">{escape(self.title)}</title>'
-        about = f'<desc id="{self.name}-d">{escape(self.about)}</desc>'
-        return "\n".join([head, title + about, *self.parts, "</svg>"])
+        name = html_id(self.name)
+        head = f'<svg class="chart" viewBox="{box}" role="img" aria-labelledby="{name}-t {name}-d">'
+        title = f'<title id="{name}-t">{html(self.title)}</title>'
+        about = f'<desc id="{name}-d">{html(self.about)}</desc>'
+        return Markup("\n".join([head, title + about, *self.parts, "</svg>"]))  # noqa: S704 - above
 
 
 # Corners of each arm's mark around its centre; the first is a circle.

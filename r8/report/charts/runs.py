@@ -10,6 +10,8 @@ from r8.units import s_from_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from markupsafe import Markup
+
     from r8.model import Run
     from r8.report.charts.draw import Say
     from r8.verdict.session import Session
@@ -32,7 +34,7 @@ def arms_of(session: Session) -> list[str]:
     return sorted({run.arm for run in session.runs})
 
 
-def ttft_chart(session: Session, level: int, say: Say, prefix: str) -> str:
+def ttft_chart(session: Session, level: int, say: Say, prefix: str) -> Markup:
     """Every cold request of a level on a line for its run, warm ones below as hollow marks."""
     arms = arms_of(session)
     runs = sorted(
@@ -76,7 +78,7 @@ def _ttft_s(session: Session, run: Run, phase: str) -> list[float]:
     return [s_from_ns(value) for (value,) in session.rows(query, named)]
 
 
-def throughput_chart(session: Session, say: Say, prefix: str) -> str:
+def throughput_chart(session: Session, say: Say, prefix: str) -> Markup:
     """Output tokens a second against offered concurrency: a mark a run, a line through means."""
     arms = arms_of(session)
     levels = sorted({run.concurrency for run in session.runs})

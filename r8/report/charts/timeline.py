@@ -11,6 +11,8 @@ from r8.units import NS_PER_S, mb_per_s, s_from_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from markupsafe import Markup
+
     from r8.model import Run
     from r8.report.charts.draw import Say
     from r8.verdict.session import Session
@@ -59,7 +61,7 @@ def window_of(session: Session) -> Window:
     return Window(low_s=-_BEFORE_S, high_s=s_from_ns(last or NS_PER_S) + _AFTER_S)
 
 
-def timeline_chart(session: Session, run: Run, window: Window, say: Say, prefix: str) -> str:
+def timeline_chart(session: Session, run: Run, window: Window, say: Say, prefix: str) -> Markup:
     """Device, network and GPU where they were recorded, then requests; one axis of seconds."""
     named = _bounds(run, window)
     device = _rates(session, _DEVICE, {**named, "device": run.kv_device})

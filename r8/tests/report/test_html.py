@@ -18,6 +18,7 @@ from r8.report.document import report
 from r8.report.markdown import body, inline
 from r8.report.words import LANGUAGES
 from r8.tests.report.test_document import campaign
+from r8.text import Markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,8 +172,8 @@ def test_the_chinese_report_has_the_numbers_and_sections_of_the_english(
 
 
 def test_what_stays_english_inside_chinese_says_so() -> None:
-    assert inline("no such sentence", "zh") == '<span lang="en">no such sentence</span>'
-    assert inline("1.5", "zh") == "1.5"
+    assert inline(Markdown("no such sentence"), "zh") == '<span lang="en">no such sentence</span>'
+    assert inline(Markdown("1.5"), "zh") == "1.5"
 
 
 def test_the_page_opens_in_the_language_that_was_asked_for(
@@ -235,7 +236,7 @@ def test_two_arms_differ_in_grey_in_mark_and_in_dash() -> None:
 
 def test_words_from_a_run_cannot_become_markup() -> None:
     hostile = "| a | b |\n|---|---|\n| <script>x</script> | `<b>` |"
-    html = body(hostile, "en")
+    html = body(Markdown(hostile), "en")
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     drawing = Drawing(name="n", title="<script>", about="&", height=10)
@@ -244,7 +245,7 @@ def test_words_from_a_run_cannot_become_markup() -> None:
 
 
 def test_a_bar_inside_a_cell_stays_in_its_cell() -> None:
-    html = body("| a | b |\n|---|---|\n| x\\|y | 1 |", "en")
+    html = body(Markdown("| a | b |\n|---|---|\n| x\\|y | 1 |"), "en")
     assert ">x|y</td>" in html
 
 
@@ -263,6 +264,6 @@ def test_a_scale_keeps_what_lies_outside_on_its_edge() -> None:
 
 
 def test_a_column_is_set_right_only_when_all_of_it_is_numbers() -> None:
-    html = body("| a | b |\n|---|---|\n| 1.5 | 7 |\n| about 5 | inf |", "en")
+    html = body(Markdown("| a | b |\n|---|---|\n| 1.5 | 7 |\n| about 5 | inf |"), "en")
     assert '<td class="short">1.5</td>' in html
     assert '<td class="num short">inf</td>' in html
