@@ -17,14 +17,20 @@ JUDGE = PYPROJECT["project"]["dependencies"]
 # -s: the progress of a long run belongs on the screen. pytest-benchmark shows the stopwatch only.
 SCENARIO = ["pytest", "-s", "-q", "--benchmark-columns=max", "--benchmark-sort=name"]
 SCENARIOS = Path(__file__).parent / "r8" / "scenarios"
+# One process a core; how they share the tests stands in conftest.py. More than eight would wait for
+# the tests that run one after another.
+PARALLEL = ["-n", "logical", "--maxprocesses", "8"]
 LAB = [*JUDGE, *nox.project.dependency_groups(PYPROJECT, "lab")]
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Unit tests; those that need root, FUSE or the engine say why when they are skipped."""
+    """Unit tests; those that need root, FUSE or the engine say why when they are skipped.
+
+    On every core; arguments go to a plain pytest instead, `-- r8/tests/verdict` for example.
+    """
     session.install(*JUDGE, *nox.project.dependency_groups(PYPROJECT, "test"))
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *(session.posargs or PARALLEL))
 
 
 @nox.session

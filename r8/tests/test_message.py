@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from r8.message import (
@@ -148,7 +148,6 @@ FACTS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.from_regex(r"[a-z_][a-z0-9_]*", fullmatch=True), FACTS, max_size=4))
 def test_every_message_reads_back_as_it_was_spelled(facts: dict[str, Fact]) -> None:
     message = Message(id="some-id", facts=facts)

@@ -130,7 +130,7 @@ DAMAGE = given(
 )
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250, derandomize=True)
 @DAMAGE
 def test_a_damaged_body_equals_the_reference_parser_and_never_raises(
     case: Case, edits: list[tuple[int, bytes, int]], cuts: list[int]
@@ -139,7 +139,7 @@ def test_a_damaged_body_equals_the_reference_parser_and_never_raises(
 
 
 @pytest.mark.qualify
-@settings(max_examples=10_000, deadline=None, derandomize=True)
+@settings(max_examples=10_000, derandomize=True)
 @DAMAGE
 def test_ten_thousand_damaged_bodies_equal_the_reference_parser(
     case: Case, edits: list[tuple[int, bytes, int]], cuts: list[int]

@@ -67,7 +67,7 @@ EVENTS = st.one_of(
 FEW = st.lists(EVENTS, min_size=1, max_size=3)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(
     data=st.tuples(FEW, st.lists(st.integers(0, 2), max_size=20)).map(
         lambda pair: [pair[0][i % len(pair[0])] for i in [0, *pair[1]]]

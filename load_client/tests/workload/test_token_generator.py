@@ -28,7 +28,7 @@ def plain_text(key: str, count: int, vocab: tuple[int, int]) -> bytes:
     return ",".join(map(str, plainly(key, count, vocab))).encode()
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(key=st.text("abc/0", min_size=1), count=st.integers(0, 70), vocab=VOCABS)
 @example(key="a", count=999, vocab=(0, 1))
 @example(key="a", count=999, vocab=(0, 1001))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.block.disk import COUNTERS, parse_diskstats
@@ -64,7 +64,6 @@ TEXT = snapshots("diskstats_md0_nvmeof_kernel6.12.txt")["after_direct_read_200Mi
 NAMES = frozenset({"md0", "nvme1n1", "nvme1c1n1", "nvme0n1"})
 
 
-@settings(deadline=None)
 @given(
     position=st.integers(0, len(TEXT) - 1),
     length=st.integers(0, 30),

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.engine import metrics
@@ -157,7 +157,6 @@ def test_an_engine_that_does_not_answer_is_a_timeout_and_no_hang() -> None:
     assert reason.startswith("failed: TimeoutError")
 
 
-@settings(deadline=None)
 @given(data=st.data(), inserted=st.text(max_size=8), length=st.integers(0, 30))
 def test_a_mutated_page_raises_nothing_and_makes_no_zero(
     data: st.DataObject, inserted: str, length: int

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.host.counters import (
@@ -79,7 +79,6 @@ def test_files_that_are_missing_leave_every_one_of_their_counters_with_a_reason(
     assert {row.value for name, row in rows.items() if name != "clk_tck_hz"} == {None}
 
 
-@settings(deadline=None)
 @given(data=st.data(), inserted=st.binary(max_size=8), length=st.integers(0, 20))
 def test_mutated_files_raise_nothing_and_make_no_zero(
     data: st.DataObject, inserted: bytes, length: int

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.process.counters import ProcessSampler, parse_io, parse_status
@@ -172,7 +172,6 @@ STATUS = (PROC / "self" / "status").read_bytes()
 STAT = (PROC / "self" / "stat").read_bytes()
 
 
-@settings(deadline=None)
 @given(data=st.data(), inserted=st.binary(max_size=10), length=st.integers(0, 20))
 def test_mutated_proc_files_raise_nothing_and_make_no_zero(
     data: st.DataObject, inserted: bytes, length: int

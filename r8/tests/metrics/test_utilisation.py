@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from r8.errors import MetricError
@@ -13,33 +13,28 @@ SWITCHES = st.floats(min_value=0, max_value=60)
 LOADS = st.floats(min_value=0, max_value=60)
 
 
-@settings(deadline=None)
 @given(SWITCHES, LOADS)
 def test_utilisation_is_a_share_of_the_hour(switches: float, load_s: float) -> None:
     assert 0 <= utilisation(switches, load_s) <= 1
 
 
-@settings(deadline=None)
 @given(SWITCHES, SWITCHES, LOADS)
 def test_more_switches_never_leave_more_of_the_hour(one: float, two: float, load_s: float) -> None:
     few, many = sorted((one, two))
     assert utilisation(many, load_s) <= utilisation(few, load_s)
 
 
-@settings(deadline=None)
 @given(SWITCHES, LOADS, LOADS)
 def test_a_slower_load_never_leaves_more_of_the_hour(n: float, one: float, two: float) -> None:
     fast, slow = sorted((one, two))
     assert utilisation(n, slow) <= utilisation(n, fast)
 
 
-@settings(deadline=None)
 @given(st.floats(min_value=1, max_value=60), st.floats(min_value=0, max_value=1))
 def test_a_load_time_read_from_a_utilisation_gives_it_back(n: float, used: float) -> None:
     assert utilisation(n, load_s_of(n, used) * (1 - 1e-12)) == pytest.approx(used, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.floats(min_value=1, max_value=1000), st.floats(min_value=1.001, max_value=1000))
 def test_loads_longer_than_the_hour_are_an_error_that_says_so(n: float, factor: float) -> None:
     with pytest.raises(MetricError, match="more than the hour"):
