@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from r8.tests.mutants import __main__ as tool
-from r8.tests.mutants.changes import mutants
+from r8.tests.mutants.changes import mutants, replaced
 from r8.tests.mutants.trial import ROOT, Fate, Trial, beside
 
 if TYPE_CHECKING:
@@ -73,16 +73,64 @@ def test_the_tests_beside_a_file_begin_with_its_own() -> None:
     assert beside("data/queries/metrics.sql")[0] == "r8/tests/metrics"
 
 
-@pytest.mark.parametrize(("survived", "code"), [(1, 0), (2, 1)])
-def test_nine_of_ten_must_be_killed(
-    survived: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def _trials(tmp_path: Path, survived: int) -> list[Trial]:
     mutant = _found(tmp_path, "module.py", PYTHON)[0]
     fates = [Fate.SURVIVED] * survived + [Fate.KILLED] * (9 - survived) + [Fate.TIMED_OUT]
-    trials = [Trial(mutant=mutant, fate=fate, spent_s=1.0) for fate in fates]
-    assert tool._told(trials, tmp_path / "trials.json") == code
-    assert mutant.name in capsys.readouterr().out
-    assert (tmp_path / "trials.json").read_text().count('"fate"') == 10
+    return [Trial(mutant=mutant, fate=fate, spent_s=1.0) for fate in fates]
+
+
+def _code(
+    monkeypatch: pytest.MonkeyPatch, asked: list[str], old: list[Trial], new: list[Trial]
+) -> int:
+    monkeypatch.setattr("sys.argv", ["mutants", *asked])
+    monkeypatch.setattr(tool, "known", lambda: [one.mutant for one in old])
+    monkeypatch.setattr(tool, "_drawn", lambda options: [one.mutant for one in new])
+    answers = {len(old) + len(new): [*old, *new], len(old): old, len(new): new}
+    monkeypatch.setattr(tool, "_tried", lambda drawn, jobs: answers[len(drawn)])
+    return tool.main()
+
+
+@pytest.mark.parametrize(("survived", "code"), [(1, 0), (2, 1)])
+def test_nine_of_ten_must_be_killed(
+    survived: int,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trials = _trials(tmp_path, survived)
+    written = tmp_path / "trials.json"
+    assert _code(monkeypatch, ["--json", str(written)], [], trials) == code
+    assert trials[0].mutant.name in capsys.readouterr().out
+    assert written.read_text().count('"fate"') == 10
+
+
+@pytest.mark.parametrize(("is_argued", "code"), [(False, 1), (True, 0)])
+def test_a_known_mutant_must_be_killed_or_argued(
+    *, is_argued: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = _trials(tmp_path, 1), _trials(tmp_path, 0)[:3]
+    reasons = {old[0].mutant.change: "nobody could see it"} if is_argued else {}
+    monkeypatch.setattr(tool, "argued", lambda: reasons)
+    assert _code(monkeypatch, [], old, new) == code
+    assert _code(monkeypatch, ["--known"], old, new) == code
+    # Who asks about some files alone is told about these alone.
+    assert _code(monkeypatch, ["--where", "r8/verdict/*.py"], old, new) == 0
+
+
+def test_every_known_mutant_still_changes_the_code() -> None:
+    known = tool.known()
+    assert len(known) >= 20
+    assert all(one.text != (ROOT / one.path).read_text() for one in known)
+
+
+def test_a_known_mutant_whose_line_is_gone_is_told(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(PYTHON)
+    assert replaced(tmp_path, "module.py", "LIMIT = 0.05", "LIMIT = 0.5").line == 7
+    with pytest.raises(ValueError, match="holds 0 times"):
+        replaced(tmp_path, "module.py", "LIMIT = 0.06", "LIMIT = 0.5")
+    with pytest.raises(ValueError, match="holds 2 times"):
+        replaced(tmp_path, "module.py", "others", "other")
 
 
 def test_every_argued_survivor_is_still_in_the_code() -> None:

@@ -77,6 +77,11 @@ class Mutant:
         """What a list of survivors prints."""
         return f"{self.path}:{self.line}: `{self.was}` -> `{self.now}`"
 
+    @property
+    def change(self) -> str:
+        """The name without the line's number, which moves."""
+        return f"{self.path}: `{self.was}` -> `{self.now}`"
+
 
 def mutants(root: Path, path: str) -> list[Mutant]:
     """Every mutant of one file, none twice, in the order of its lines."""
@@ -87,6 +92,20 @@ def mutants(root: Path, path: str) -> list[Mutant]:
         if text not in found and (mutant := _mutant(path, source, text)) is not None:
             found[text] = mutant
     return sorted(found.values(), key=lambda one: (one.line, one.now))
+
+
+def replaced(root: Path, path: str, was: str, now: str) -> Mutant:
+    """The mutant that a row of `known.toml` names.
+
+    Raises:
+        ValueError: the file does not hold `was` exactly once.
+
+    """
+    source = (root / path).read_text(encoding="utf-8")
+    if source.count(was) != 1:
+        raise ValueError(f"{path} holds {source.count(was)} times what is to be changed: {was}")
+    line = source[: source.index(was)].count("\n") + 1
+    return Mutant(path=path, line=line, was=was, now=now, text=source.replace(was, now))
 
 
 def _mutant(path: str, source: str, text: str) -> Mutant | None:
