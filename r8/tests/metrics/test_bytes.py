@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +13,9 @@ from r8.evidence.finalise import finalise
 from r8.evidence.reader import read_run, read_runs
 from r8.forensics.certificate import connect_settled
 from r8.metrics.measure import measure, pick
-from r8.tests.support.metric_case import S, metric
+from r8.tests.support.metric_case import S, metric, only, sample
 from r8.tests.support.run_factory import MIB, Row, SyntheticRun, build_partial, build_run
-from r8.tests.support.run_factory_rows import HOST, MEASURE_BEGIN, WALL_OFFSET_NS, measure_end
+from r8.tests.support.run_factory_rows import MEASURE_BEGIN, measure_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 HIT_BYTES = 4 * 4 * 2 * MIB  # 4 sessions of 1025 tokens: 4 chunks of 2 MiB each
 # The measure phase of the default synthetic run: 4 s of reading, 4.25 s answers, 0.5 s to spare.
 END = measure_end(SyntheticRun())
-
-
-def sample(at: int, value: int | None, **other: Any) -> Row:
-    """One reading of the KV device's read counter, in sectors."""
-    row: Row = {"probe": "disk", "host": HOST, "device": "loop0", "counter": "read_sectors"}
-    row |= {"value": value, "mono_ns": at, "wall_ns": at + WALL_OFFSET_NS, "epoch": 0}
-    return {**row, **other}
-
-
-def only(*samples: Row) -> Callable[[list[Row]], list[Row]]:
-    """All disk readings replaced by these."""
-    return lambda rows: [row for row in rows if row["probe"] != "disk"] + list(samples)
 
 
 def test_device_bytes_lie_between_the_samples_that_enclose_the_phase(tmp_path: Path) -> None:
@@ -108,90 +96,6 @@ def test_a_phase_that_happened_twice_is_refused(tmp_path: Path) -> None:
     assert (found.value, found.reason) == (None, "phase_not_unique n=2")
 
 
-# One sample a second, its window ending with it: 0, 40, 60, 1, 0 and 30 MB a second; the ceiling is
-# 100 MB/s, so the window of 1 MB/s is below 5 % of it.
-MB_SECTORS = 15_625 // 8
-CEILING = 100 * 8 * MB_SECTORS * 512 // 8
-STEPS_MB = (0, 40, 60, 1, 0, 30)
-
-
-def steps() -> list[Row]:
-    total, rows = 0, [sample(MEASURE_BEGIN, 0)]
-    for number, megabytes in enumerate(STEPS_MB, start=1):
-        total += megabytes * MB_SECTORS
-        rows.append(sample(MEASURE_BEGIN + number * S, total))
-    return rows
-
-
-@pytest.mark.parametrize(
-    ("statistic", "megabytes_per_s", "n"),
-    [
-        ("mean", 131 / 5, 6),  # from the second interval to the last
-        ("busy", (40 + 60 + 30) / 3, 3),
-        ("peak_1s", 60, 6),
-    ],
-)
-def test_bandwidth_is_taken_of_whole_sample_intervals(
-    tmp_path: Path, statistic: str, megabytes_per_s: float, n: int
-) -> None:
-    spec = SyntheticRun(ttft_s=(5.0,), ceiling_bytes_per_s=CEILING)
-    name = "device_read_bandwidth"
-    found = metric(tmp_path, spec, name, statistic, probes=only(*steps()))
-    assert found.value == pytest.approx(megabytes_per_s * MB_SECTORS * 512, rel=1e-15)
-    assert (found.unit, found.n) == ("bytes/s", n)
-
-
-def test_a_window_shorter_than_a_second_is_no_peak(tmp_path: Path) -> None:
-    fast_end = [sample(MEASURE_BEGIN + 6 * S + S // 10, 10**6)]
-    spec = SyntheticRun(ttft_s=(5.35,), ceiling_bytes_per_s=CEILING)
-    samples = [*steps()[:-1], sample(MEASURE_BEGIN + 6 * S, 131 * MB_SECTORS), *fast_end]
-    found = metric(tmp_path, spec, "device_read_bandwidth", "peak_1s", probes=only(*samples))
-    assert found.value == 60 * MB_SECTORS * 512
-
-
-def test_the_fraction_of_the_ceiling_is_bandwidth_by_the_best_ceiling(tmp_path: Path) -> None:
-    spec = SyntheticRun(ttft_s=(5.0,), ceiling_bytes_per_s=CEILING)
-    found = metric(tmp_path, spec, "ceiling_fraction", "busy", probes=only(*steps()))
-    assert found.value == pytest.approx(130 / 3 * MB_SECTORS * 512 / CEILING, rel=1e-15)
-
-
-def test_without_a_ceiling_there_is_no_busy_window_and_no_fraction(tmp_path: Path) -> None:
-    spec = SyntheticRun(ceiling_bytes_per_s=None)
-    for name in ("ceiling_fraction", "device_read_bandwidth"):
-        found = metric(tmp_path / name, spec, name, "busy")
-        assert (found.value, found.reason) == (None, "not_calibrated name=ceiling")
-
-
-def test_the_ceiling_is_the_best_of_its_rows_and_serial_pools_them(tmp_path: Path) -> None:
-    def slower_too(rows: list[Row]) -> list[Row]:
-        slower = [{**row, "read_bytes": 10**6, "elapsed_ns": 5 * S} for row in rows]
-        return rows + [row for row in slower if row["name"] != "client"]
-
-    spec = SyntheticRun(ceiling_bytes_per_s=10**6, serial_bytes_per_s=10**6)
-    ceiling = metric(
-        tmp_path / "c", spec, "ceiling_bandwidth", phase="calibration", calibration=slower_too
-    )
-    serial = metric(
-        tmp_path / "s", spec, "serial_bandwidth", phase="calibration", calibration=slower_too
-    )
-    assert (ceiling.value, ceiling.n) == (1e6, 2)
-    assert (serial.value, serial.n) == (6e6 / 10, 2)
-
-
-def test_calibrations_of_two_devices_are_not_mixed(tmp_path: Path) -> None:
-    def another_device(rows: list[Row]) -> list[Row]:
-        return rows + [{**row, "device": "md0"} for row in rows]
-
-    found = metric(
-        tmp_path,
-        SyntheticRun(),
-        "ceiling_bandwidth",
-        phase="calibration",
-        calibration=another_device,
-    )
-    assert (found.value, found.reason) == (None, "several_devices_calibrated n=2")
-
-
 def process(device: str, at: int, value: int) -> Row:
     row = sample(at, value, probe="process", device=device, counter="read_bytes")
     return {**row, "device": device}
@@ -213,6 +117,27 @@ def test_process_bytes_sum_over_the_engines_tree(tmp_path: Path) -> None:
     )
     found = metric(tmp_path, SyntheticRun(), "process_read_bytes", probes=probes)
     assert (found.value, found.n) == (1070, 2)
+
+
+@pytest.mark.parametrize(
+    ("born_ns", "ended_ns", "value", "reason"),
+    [
+        (END, MEASURE_BEGIN - 1, 1030, None),
+        (END + 1, MEASURE_BEGIN - 1, 1000, None),  # neither had a part in the phase
+        (END + 1, MEASURE_BEGIN, None, "process_ended_inside on=a:3:12"),
+    ],
+)
+def test_a_process_has_a_part_in_a_phase_from_its_first_to_its_last_instant(
+    tmp_path: Path, born_ns: int, ended_ns: int, value: int | None, reason: str | None
+) -> None:
+    probes = processes(
+        process("a:1:10", MEASURE_BEGIN - S, 500),
+        process("a:1:10", END + S, 1500),
+        process("a:2:11", born_ns, 30),
+        process("a:3:12", ended_ns, 7),
+    )
+    found = metric(tmp_path, SyntheticRun(), "process_read_bytes", probes=probes)
+    assert (found.value, found.reason) == (value, reason)
 
 
 def test_a_process_that_ended_inside_the_phase_is_not_guessed(tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ import pytest
 
 from r8.evidence.database import add_views
 from r8.forensics.certificate import certify, connect_settled
-from r8.tests.metrics.test_bytes import CEILING, MB_SECTORS, only
 from r8.tests.metrics.test_thresholds import by_the_second
 from r8.tests.support.judged_run import Tables, judged_run
-from r8.tests.support.metric_case import metric
+from r8.tests.support.metric_case import CEILING, MB_SECTORS, metric, only
 from r8.tests.support.run_factory import MIB, SyntheticRun
 from r8.tests.support.run_factory_rows import MEASURE_BEGIN
 

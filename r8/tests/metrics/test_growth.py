@@ -240,6 +240,13 @@ def test_the_wire_is_one_counter_an_adapter_its_best_of_the_fabric(
     assert one(made, sql, ["rdma"]) == (None,)
 
 
+def test_only_values_of_an_adapter_are_a_wire(made: duckdb.DuckDBPyConnection) -> None:
+    put(made, [(10, 0)], counter=TCP, probe="nic", device="ens1")
+    put(made, [(10, None)], counter=TCP, probe="nic", device="ens2")
+    put(made, [(10, 0)], counter=TCP, probe="process", device="ens3")
+    assert wires(made, "tcp") == [("ens1", TCP)]
+
+
 def test_the_counters_of_rdma_come_in_the_order_in_which_they_miss_least(
     made: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -13,9 +13,8 @@ from r8.evidence.reader import read_run
 from r8.metrics.measure import GoodputLimits, measure, pick
 from r8.resources import query_names, query_text
 from r8.tests.forensics.test_instances import values
-from r8.tests.metrics.test_bytes import CEILING, MB_SECTORS, only, sample
 from r8.tests.metrics.test_transfers import switching, value
-from r8.tests.support.metric_case import S, metric
+from r8.tests.support.metric_case import CEILING, MB_SECTORS, S, metric, only, sample
 from r8.tests.support.run_factory import ARMS, MIB, SyntheticRun, build_run
 from r8.tests.support.run_factory_rows import MEASURE_BEGIN
 from r8.tests.support.scaling_runs import scaling_run

@@ -15,7 +15,7 @@ from r8.model import Basis, Claim, Outcome, Run
 from r8.report.words import render_reasons
 from r8.roles import Role
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
-from r8.tests.verdict.test_judge import FakeSession, ids, ratio_claim, session_of
+from r8.tests.verdict.told_session import FakeSession, ids, ratio_claim, session_of
 from r8.verdict.addressed import addressed, of_reference
 from r8.verdict.judge import judge_session
 

@@ -2,141 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
 
 import pytest
 
 from r8.errors import UsageError
-from r8.forensics.rules import RULES
 from r8.message import Answer, Check, Message
-from r8.model import Basis, Claim, Finding, KvRun, Outcome, Run
+from r8.model import Basis, Finding, KvRun, Outcome
 from r8.report.words import render_reasons
 from r8.tests.support.findings import finding_of
-from r8.tests.support.run_factory import SyntheticRun, synthetic_run
-from r8.verdict.judge import exit_code, headline, judge_session, ordered
-from r8.verdict.session import Session, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from r8.model import Verdict
-
-S = 1e9
-KEYS = {"platform": "P", "model": "M"}
-ARMS = ("unpatched", "patched")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FakeSession(Session):
-    """A session whose metrics are told instead of computed."""
-
-    told: dict[tuple[str, str], tuple[float, str]]
-
-    def value(
-        self, run: Run, metric: str, statistic: str | None = None, *, phase: str = "measure"
-    ) -> Value:
-        found = self.told.get((run.run_id, metric))
-        if found is None:
-            return Value(value=None, unit="", n=0, estimator="", reason="no_values")
-        return Value(value=found[0], unit=found[1], n=16, estimator="told", reason=None)
-
-
-def cluster_run(block: int, arm: str) -> Run:
-    spec = SyntheticRun(
-        block=block, arm=arm, basis=Basis.MEASURED, fallback_level="cluster", concurrency=16
-    )
-    return replace(synthetic_run(spec), comparability=KEYS)
-
-
-def session_of(
-    runs: Sequence[Run], ttft_s: Mapping[str, Sequence[float]], **spoiled: Answer
-) -> FakeSession:
-    """Runs with TTFT p50 by arm and block; every rule held but the spoiled ones of every run."""
-    told: dict[tuple[str, str], tuple[float, str]] = {}
-    for run in runs:
-        told[run.run_id, "ttft"] = (ttft_s[run.arm][run.block] * S, "ns")
-        told[run.run_id, "device_read_bytes"] = (0.0, "bytes")
-    findings = tuple(
-        finding_of(rule.rule_id, run.run_id, spoiled.get(rule.rule_id, Answer.HELD))
-        for run in runs
-        for rule in RULES
-    )
-    return FakeSession(
-        runs=tuple(runs),
-        findings=findings,
-        connection=None,
-        told=told,
-    )
-
-
-def ratio_claim(**changes: object) -> Claim:
-    claim = Claim(
-        claim_id="gain",
-        source="R1",
-        kind="at-least",
-        scenario="r1-parallel-read",
-        metric="ttft",
-        numerator_arm="unpatched",
-        denominator_arm="patched",
-        level="c16",
-        low=4.1,
-        high=None,
-        unit="x",
-        tolerance=0.05,
-        as_printed="4.1x",
-        figure_ids=("r1.patch.ttft.gain",),
-        comparability={},
-        min_blocks=5,
-        looks=2,
-    )
-    return replace(claim, **changes)  # type: ignore[arg-type]
-
-
-def value_claim(**changes: object) -> Claim:
-    absolute = ratio_claim(
-        claim_id="before",
-        kind="value",
-        denominator_arm=None,
-        low=37.97,
-        unit="s",
-        comparability=KEYS,
-        min_blocks=2,
-        looks=1,
-    )
-    return replace(absolute, **changes)  # type: ignore[arg-type]
-
-
-def blocks(n: int) -> list[Run]:
-    return [cluster_run(block, arm) for block in range(n) for arm in ARMS]
-
-
-def judged(session: FakeSession, claim: Claim, reference: FakeSession | None = None) -> Verdict:
-    (verdict,) = judge_session(session, [claim], reference)
-    return verdict
-
-
-def ids(verdict: Verdict) -> list[str]:
-    """Ids of the reasons, findings aside."""
-    return [
-        one.id if isinstance(one, Message) else one.message
-        for one in verdict.reasons
-        if not isinstance(one, Finding)
-    ]
-
-
-def facts(verdict: Verdict, entry: str) -> dict[str, Any]:
-    """Facts of the one reason of that id."""
-    (found,) = [
-        one.facts
-        for one in verdict.reasons
-        if not isinstance(one, Finding)
-        and entry == (one.id if isinstance(one, Message) else one.message)
-    ]
-    return dict(found)
-
-
-STEADY = {"unpatched": [38.0, 38.2, 37.9, 38.1, 38.0], "patched": [9.3, 9.2, 9.3, 9.25, 9.3]}
+from r8.tests.verdict.told_session import (
+    KEYS,
+    STEADY,
+    blocks,
+    cluster_run,
+    facts,
+    ids,
+    judged,
+    ratio_claim,
+    session_of,
+    value_claim,
+)
+from r8.verdict.judge import exit_code, headline, ordered
 
 
 def test_a_ratio_that_reaches_the_claim_is_reproduced() -> None:
@@ -363,78 +250,6 @@ def test_a_claim_of_any_level_refuses_to_mix_levels() -> None:
     runs = [*blocks(2), *[replace(r, run_id=r.run_id + "x", concurrency=8) for r in blocks(2)]]
     with pytest.raises(UsageError, match="meets levels c8, c16"):
         judged(session_of(runs, STEADY), ratio_claim(level="any"))
-
-
-def prediction(factor: float, warm_device_bytes: float = 0.0) -> Verdict:
-    session = session_of(blocks(3), STEADY)
-    for run in session.runs:
-        seconds = STEADY[run.arm][run.block] * (factor if run.arm == "unpatched" else 1)
-        session.told[run.run_id, "predicted_ttft"] = (seconds * S, "ns")
-        session.told[run.run_id, "device_read_bytes"] = (warm_device_bytes, "bytes")
-    claim = ratio_claim(
-        source="rehearsal", kind="prediction", low=1.0, tolerance=0.1, min_blocks=3, looks=1
-    )
-    return judged(session, claim)
-
-
-def test_a_measured_ratio_of_nine_tenths_of_the_predicted_one_is_reproduced() -> None:
-    verdict = prediction(1.05)
-    assert verdict.outcome is Outcome.REPRODUCED
-    assert verdict.confidence == pytest.approx(0.95)
-    told = facts(verdict, "verdict-prediction")
-    assert told["measured_value"] == pytest.approx(4.1, abs=0.05)
-    assert told["predicted_value"] == pytest.approx(4.3, abs=0.05)
-    assert exit_code([verdict]) == 0
-
-
-def test_a_measured_ratio_below_nine_tenths_of_the_predicted_one_deviates() -> None:
-    assert prediction(1.2).outcome is Outcome.DEVIATES
-
-
-def test_a_prediction_from_warm_reads_that_touched_the_device_is_invalid() -> None:
-    verdict = prediction(1.0, warm_device_bytes=1e9)
-    assert verdict.outcome is Outcome.INVALID
-    (warm,) = verdict.reasons
-    assert isinstance(warm, Check)
-    assert (warm.message, warm.measured, warm.unit) == ("verdict-warm-reads", 1e9, "bytes")
-
-
-def equivalence_claim() -> Claim:
-    return ratio_claim(source="reference", kind="equivalence", low=1.0, looks=1, min_blocks=3)
-
-
-def test_equivalence_without_reference_runs_is_not_measured() -> None:
-    verdict = judged(session_of(blocks(5), STEADY), equivalence_claim())
-    assert verdict.outcome is Outcome.NOT_MEASURED
-    assert ids(verdict) == ["verdict-no-reference"]
-
-
-@pytest.mark.parametrize(
-    ("factor", "outcome"), [(1.0, Outcome.REPRODUCED), (1.1, Outcome.DEVIATES)]
-)
-def test_equivalence_is_judged_against_the_references_own_blocks(
-    factor: float, outcome: Outcome
-) -> None:
-    theirs = [replace(r, campaign_id="ref", run_id=r.run_id + "-ref") for r in blocks(5)]
-    ttft = {"unpatched": [v * factor for v in STEADY["unpatched"]], "patched": STEADY["patched"]}
-    reference = session_of(theirs, ttft)
-    verdict = judged(session_of(blocks(5), STEADY), equivalence_claim(), reference)
-    assert verdict.outcome is outcome
-    assert facts(verdict, "verdict-equivalence")["reference_blocks"] == 5
-    assert verdict.estimator == "welch-t-log-ratios-two-sided"
-
-
-def test_an_invalid_reference_proves_nothing() -> None:
-    theirs = [replace(r, campaign_id="ref", run_id=r.run_id + "-ref") for r in blocks(5)]
-    reference = session_of(theirs, STEADY, C3=Answer.REFUTED)
-    verdict = judged(session_of(blocks(5), STEADY), equivalence_claim(), reference)
-    assert verdict.outcome is Outcome.INVALID
-
-
-def test_a_campaign_is_never_its_own_reference() -> None:
-    session = session_of(blocks(5), STEADY)
-    with pytest.raises(UsageError, match="judged and a reference at once"):
-        judged(session, equivalence_claim(), session)
 
 
 def test_the_worst_outcome_decides_the_exit_code() -> None:

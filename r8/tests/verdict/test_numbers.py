@@ -10,7 +10,7 @@ import pytest
 
 from r8.message import Check
 from r8.model import Outcome
-from r8.tests.verdict.test_judge import (
+from r8.tests.verdict.told_session import (
     STEADY,
     FakeSession,
     S,

@@ -12,7 +12,7 @@ from r8.errors import UsageError
 from r8.model import Basis, Outcome, Run
 from r8.roles import Role
 from r8.tests.support.run_factory import SyntheticRun, synthetic_run
-from r8.tests.verdict.test_judge import FakeSession, session_of
+from r8.tests.verdict.told_session import FakeSession, session_of
 from r8.verdict.rounds import compare_sessions, round_claims, spread
 
 BLOCKS = 5

@@ -12,7 +12,7 @@ from r8.message import Check
 from r8.model import KvRun, Outcome
 from r8.tests.support.judged_run import judged_run
 from r8.tests.support.run_factory import SyntheticRun
-from r8.tests.verdict.test_judge import (
+from r8.tests.verdict.told_session import (
     KEYS,
     STEADY,
     blocks,
