@@ -228,7 +228,7 @@ def _killed(mode: str, tmp_path: Path, template: Path, *arguments: str) -> int:
 def test_killed_before_any_of_its_calls_it_loses_and_invents_nothing(
     tmp_path: Path, partial: Path
 ) -> None:
-    # Fewer kills than tables, copies, syncs and renames would mean that the seams were missed.
+    # Fewer kills than tables, copies, syncs and renames would mean that calls were missed.
     assert _killed("calls", tmp_path, partial) > 40
 
 

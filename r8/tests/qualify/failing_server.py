@@ -1,4 +1,4 @@
-"""A seam of the refused runs: the real engine, behind which one measured request answers 500.
+"""A hook of the refused runs: the real engine, behind which one measured request answers 500.
 
 Started in the place of the engine's own module, with its arguments. Every other request, and every
 phase but the measured one, reaches the engine untouched.

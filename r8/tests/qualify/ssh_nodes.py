@@ -137,7 +137,7 @@ def _wait(config: Path, node: str) -> None:
 
 
 def _site(root: Path, config: Path) -> Path:
-    """The template with the places of this ground; the LMCache tree and connector are copies."""
+    """The template with the places of this testbed; the LMCache tree and connector are copies."""
     python = stack.stack_python(STACK_DIR)
     shutil.copytree(stack.overlay(STACK_DIR, LMCACHE), root / "lmcache")
     connector = ROOT / "r8" / "lab" / "rehearsal" / "cpu_connector.py"

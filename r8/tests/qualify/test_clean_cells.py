@@ -19,7 +19,7 @@ import pytest
 from r8.evidence.reader import find_runs, read_run
 from r8.tests.qualify import rehearse
 from r8.tests.qualify.clean_cells import keep, kept, look, print_distribution, require_clean
-from r8.tests.support.fault_lab_testbed import ShapedBed, make_ground
+from r8.tests.support.fault_lab_testbed import ShapedBed, make_bed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,8 @@ SECONDS = float(os.environ.get("R8_CLEAN_S", "10800"))
 
 
 @pytest.fixture(name="testbed", scope="module")
-def _ground() -> Iterator[ShapedBed]:
-    yield from make_ground()
+def _bed() -> Iterator[ShapedBed]:
+    yield from make_bed()
 
 
 @pytest.mark.parametrize("number", range(CELLS))

@@ -122,7 +122,7 @@ def test_a_failing_device_is_a_clean_miss(
     if kind == SHORT:
         _without_loop(monkeypatch)
     tree = _tree(version, tmp_path, patched=True)
-    sync, prefix, after = _read_with(kind, tree, supervisor, tmp_path / "ground")
+    sync, prefix, after = _read_with(kind, tree, supervisor, tmp_path / "testbed")
     healthy = ["right"] * CHUNKS
     assert sync["chunks"] == [*healthy[:BAD], "miss", *healthy[BAD + 1 :]], sync
     # The chunk was forgotten with its file: the async path ends before it, and so do later reads.
@@ -140,7 +140,7 @@ def test_without_the_patch_the_same_fault_is_written_down(
     if kind == SHORT:
         _without_loop(monkeypatch)
     tree = _tree(version, tmp_path, patched=False)
-    answers = _read_with(kind, tree, supervisor, tmp_path / "ground")
+    answers = _read_with(kind, tree, supervisor, tmp_path / "testbed")
     print(f"\n{version} unpatched, {kind}: {answers}")
     unclean = [
         one

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.qualify, pytest.mark.root, pytest.mark.stack]
 KILLS = 20
 # From the start of the campaign's first cell on; a cell takes about a minute and a half.
 LATEST_S = 110.0
-GROUND_TIMEOUT_S = 240.0
+TESTBED_TIMEOUT_S = 240.0
 TABLES = ("events", "requests", "chunks", "probes", "residency", "calibration")
 
 
@@ -46,7 +46,7 @@ def test_a_killed_run_leaves_nothing_and_its_journal_is_recovered(
     seed: int, tmp_path: Path
 ) -> None:
     run = rehearse.start(tmp_path, "--blocks", "1", "--arms", "patched")
-    deadline = time.monotonic() + GROUND_TIMEOUT_S
+    deadline = time.monotonic() + TESTBED_TIMEOUT_S
     while _partial(run.runs_root) is None:
         assert run.process.poll() is None, run.output()[-2000:]
         assert time.monotonic() < deadline, run.output()[-2000:]

@@ -44,7 +44,7 @@ FROM request_origin AS o JOIN runs AS r USING (run_id)
 
 
 def _on_the_nodes(testbed: Nodes) -> list[str]:
-    """Processes that have a place of this ground in their words or environment, sshd's aside."""
+    """Processes that have a place of this testbed in their words or environment, sshd's aside."""
     found = []
     place = str(testbed.root).encode()
     for directory in Path("/proc").glob("[0-9]*"):

@@ -1,7 +1,7 @@
 """Cells on real kernel objects, one thing wrong at a time; only an engine's words are made up.
 
 Real: loop devices, XFS, KV files, the drop, residency, the probes as a process of their own, and a
-process that reads the files as an engine's would. `FakeEngine` is the seam: it has no model, so its
+process that reads the files as an engine's would. `FakeEngine` is the hook: it has no model, so its
 log lines, its requests and its metrics come from the synthetic run of the same plan.
 """
 

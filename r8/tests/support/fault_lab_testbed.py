@@ -51,7 +51,7 @@ def _run(*words: str) -> str:
     return done.stdout.strip()
 
 
-def make_ground() -> Iterator[ShapedBed]:
+def make_bed() -> Iterator[ShapedBed]:
     """Attach, format and mount; everything is taken down again afterwards."""
     if os.geteuid() != 0:
         pytest.skip("needs root for loop devices and mounts")

@@ -1,4 +1,4 @@
-"""Synthetic runs that earn the whole certificate, and one seam to spoil them row by row.
+"""Synthetic runs that earn the whole certificate, and one hook to spoil them row by row.
 
 Nothing here was measured. What the factory leaves out of a run (every KV file after the drop, the
 files in the page cache before the warm read) is added, then the caller's edit is applied, then the

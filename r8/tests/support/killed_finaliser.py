@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # What the finaliser touches the disk with.
-_SEAMS: tuple[tuple[Any, str], ...] = (
+_CALLS: tuple[tuple[Any, str], ...] = (
     *((os, name) for name in ("fsync", "rename", "replace", "write", "mkdir", "unlink", "rmdir")),
     *((shutil, name) for name in ("copyfile", "copytree", "rmtree")),
     (Path, "write_text"),
@@ -43,7 +43,7 @@ _SEAMS: tuple[tuple[Any, str], ...] = (
 
 
 def die_before_call(number: int) -> None:
-    """Kill this process just before its `number`-th call of a seam, from 1."""
+    """Kill this process just before its `number`-th call that touches the disk, from 1."""
     left = [number]
 
     def guarded(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +55,7 @@ def die_before_call(number: int) -> None:
 
         return call
 
-    for owner, name in _SEAMS:
+    for owner, name in _CALLS:
         setattr(owner, name, guarded(getattr(owner, name)))
 
 

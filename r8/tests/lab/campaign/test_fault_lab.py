@@ -19,7 +19,7 @@ import pytest
 
 from r8.message import Answer
 from r8.tests.support.fault_lab import Cell, evict
-from r8.tests.support.fault_lab_testbed import ShapedBed, make_ground
+from r8.tests.support.fault_lab_testbed import ShapedBed, make_bed
 from r8.tests.support.findings import meant, said
 from r8.tests.support.judged_run import findings
 
@@ -33,8 +33,8 @@ HELD = {Answer.HELD, Answer.NOT_APPLICABLE}
 
 
 @pytest.fixture(name="testbed", scope="module")
-def _ground() -> Iterator[ShapedBed]:
-    yield from make_ground()
+def _bed() -> Iterator[ShapedBed]:
+    yield from make_bed()
 
 
 def test_a_clean_cell_passes_every_rule(testbed: ShapedBed) -> None:

@@ -213,14 +213,14 @@ def test_an_undo_run_now_is_not_run_again(tmp_path: Path) -> None:
 def test_undoing_what_others_stand_on_ends_them_first(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with Supervisor(tmp_path / "state") as supervisor:
-        supervisor.on_exit(["sh", "-c", f"echo ground >> {log}"])
+        supervisor.on_exit(["sh", "-c", f"echo testbed >> {log}"])
         token = supervisor.on_exit(["sh", "-c", f"echo mount >> {log}"])
         process = supervisor.spawn("engine", ["sleep", "600"])
         supervisor.on_exit(["sh", "-c", f"echo engine_hook >> {log}"])
         supervisor.undo_from(token)
         assert log.read_text().split() == ["engine_hook", "mount"]
         assert process.poll() == -signal.SIGTERM
-    assert log.read_text().split() == ["engine_hook", "mount", "ground"]
+    assert log.read_text().split() == ["engine_hook", "mount", "testbed"]
 
 
 def test_a_missing_program_is_refused_by_name(tmp_path: Path) -> None:
