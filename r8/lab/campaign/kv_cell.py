@@ -52,7 +52,7 @@ class KvCell(Cell):
         """Let the run hold the engines' logs; what it says of its place."""
         self.lifetime.show_logs(recording)
         return {
-            "life": self.lifetime.home.name,
+            "engine_lifetime": self.lifetime.home.name,
             "shared_from": self.lifetime.first_run_id,
             "index": self.place.index,
             "kv": self.arm.kv,
@@ -126,7 +126,7 @@ class KvCells(CellKind):
     lifetime: EngineLifetime | None = None  # that runs now
 
     def __post_init__(self) -> None:
-        """No LMCache was touched yet."""
+        """Begin with no LMCache touched."""
         self.patches = PatchStates(testbed=self.testbed, instances=self.plan.instances)
 
     @property

@@ -5,6 +5,7 @@ An arm is a role, a device and a treatment. Its name is the site's own: nothing 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -94,7 +95,7 @@ class TransferArm(Table, frozen=True, kw_only=True):
 
     role: Role
     device: DeviceName
-    tool: str  # one of TOOLS of the job
+    tool: str  # one of the job's, see JOBS
     env: dict[str, str] = {}  # added to the workers' environment
     # A directory of the device that holds one directory a worker already; None: made on the spot.
     files_dir: Folder | None = None
@@ -120,7 +121,7 @@ class _AnyPlan(Table, frozen=True, kw_only=True):
         return tuple(sorted(self.levels.get(arm, self.concurrency)))
 
     def faults(self) -> Iterator[Fault]:
-        """An arm in both lists, and levels of an arm that is in neither."""
+        """Faults: an arm in both lists, and levels of an arm that is in neither."""
         for arm in sorted({*self.arms} & {*self.other_arms}):
             yield Fault("other_arms", f"names '{arm}' twice", "name each once")
         for arm in sorted(self.levels.keys() - {*self.every_arm}):
@@ -163,7 +164,7 @@ class Plan(_AnyPlan, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, instances=arm.instances) if arm.instances else self
 
     def faults(self) -> Iterator[Fault]:
-        """The same, and a vocabulary without a token."""
+        """The faults of every plan, and a vocabulary that holds no token."""
         yield from super().faults()
         if self.vocab[0] >= self.vocab[1]:
             what = f"runs from {self.vocab[0]} to {self.vocab[1]}"
@@ -173,20 +174,37 @@ class Plan(_AnyPlan, frozen=True, kw_only=True):
 # Transfers have no chunks: a calibration reads files of this size.
 CALIBRATION_FILE_BYTES = 16 * BYTES_PER_MIB
 ENGINE_TOOL = "engine"  # its workers start the site's engine on their models
-# What a job can be told to move its bytes with. A name that is not here would be measured with
-# something else and reported under that name.
-TOOLS = {
-    "load": ("safetensors", ENGINE_TOOL),
-    "switch": ("safetensors", ENGINE_TOOL),
-    "checkpoint": ("full-each", "sharded"),
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetting:
+    """A number that a job takes beyond its plan; its unit is the end of its name."""
+
+    name: str
+    what: str
+    example: str = ""  # what to write where it is missing; empty: the job has a default
+    multiple_of: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobContract:
+    """What a site file may say of one job: nobody would read another name."""
+
+    tools: tuple[str, ...]  # another would be measured as one of these, under its own name
+    settings: tuple[JobSetting, ...]
+
+
+_ENGINE_MEMORY = JobSetting(name="engine_memory_bytes", what="the memory one engine may take")
+_PERIOD = JobSetting(name="period_s", what="the seconds between two switches", example="180.0")
+_CEILING = JobSetting(name="ceiling_bytes", what="the bytes that measure the write ceiling")
+_TENSOR = JobSetting(
+    name="tensor_bytes", what="the bytes of one tensor, of half-precision weights", multiple_of=2
+)
+JOBS = {
+    "load": JobContract(tools=("safetensors", ENGINE_TOOL), settings=(_ENGINE_MEMORY,)),
+    "switch": JobContract(tools=("safetensors", ENGINE_TOOL), settings=(_ENGINE_MEMORY, _PERIOD)),
+    "checkpoint": JobContract(tools=("full-each", "sharded"), settings=(_CEILING, _TENSOR)),
 }
-# The numbers each job takes beyond its plan: a name that is not here would be read by nobody.
-SETTINGS = {
-    "load": ("engine_memory_bytes",),
-    "switch": ("engine_memory_bytes", "period_s"),
-    "checkpoint": ("ceiling_bytes", "tensor_bytes"),
-}
-_HALF_BYTES = 2
 
 
 class TransferPlan(_AnyPlan, frozen=True, kw_only=True):
@@ -210,7 +228,7 @@ class TransferPlan(_AnyPlan, frozen=True, kw_only=True):
         return CALIBRATION_FILE_BYTES
 
     def faults(self) -> Iterator[Fault]:
-        """The same, and arms, tools and settings that the job does not know."""
+        """The faults of every plan, and arms, tools and settings that the job does not know."""
         yield from super().faults()
         for name in sorted({*self.every_arm} - self.arm.keys()):
             known = f"use one of: {', '.join(self.arm)}"
@@ -220,24 +238,25 @@ class TransferPlan(_AnyPlan, frozen=True, kw_only=True):
         except (KeyError, IndexError, ValueError) as error:
             what = f"'{self.accelerator}' uses a name that is not defined: {error}"
             yield Fault("accelerator", what, "only {worker} is filled in: write cuda:{worker}")
+        tools = JOBS[self.job].tools
         for name, arm in self.arm.items():
-            if arm.tool not in TOOLS[self.job]:
+            if arm.tool not in tools:
                 what = f"'{arm.tool}' is no tool of job {self.job}"
-                yield Fault(f"arm.{name}.tool", what, f"use one of: {', '.join(TOOLS[self.job])}")
+                yield Fault(f"arm.{name}.tool", what, f"use one of: {', '.join(tools)}")
             yield from self._settings(f"arm.{name}.settings", self.settings | arm.settings)
 
-    def _settings(self, where: str, settings: Mapping[str, float]) -> Iterator[Fault]:
-        known = SETTINGS[self.job]
-        for key, value in settings.items():
-            if key not in known:
-                what = f"names '{key}', which job {self.job} does not read"
-                yield Fault(where, what, f"use one of: {', '.join(known)}")
+    def _settings(self, where: str, given: Mapping[str, float]) -> Iterator[Fault]:
+        known = {one.name: one for one in JOBS[self.job].settings}
+        for name in sorted(given.keys() - known.keys()):
+            what = f"names '{name}', which job {self.job} does not read"
+            yield Fault(where, what, f"use one of: {', '.join(known)}")
+        for name, one in known.items():
+            value = given.get(name)
+            if value is None:
+                if one.example:
+                    yield Fault(where, f"has no {name}", f"give {one.what}: {name} = {one.example}")
             elif value <= 0:
-                yield Fault(where, f"{key} = {value:g} is not above 0", f"give {key} a size")
-        if "period_s" in known and "period_s" not in settings:
-            step = "give the seconds between two switches: period_s = 180.0"
-            yield Fault(where, "has no period_s", step)
-        tensor = settings.get("tensor_bytes", _HALF_BYTES)
-        if tensor > 0 and tensor % _HALF_BYTES:
-            what = f"tensor_bytes = {tensor:g} is not a number of half-precision weights"
-            yield Fault(where, what, "give an even number of bytes")
+                yield Fault(where, f"{name} = {value:g} is not above 0", f"give {one.what}")
+            elif value % one.multiple_of:
+                what = f"{name} = {value:g} is not a multiple of {one.multiple_of}"
+                yield Fault(where, what, f"give {one.what}")
