@@ -1,7 +1,7 @@
 """A verdict for every claim: the unit is the block, the arithmetic is on log ratios.
 
-The order of the questions is the order of honesty: was it measured, may it be compared, does every
-certificate hold, are there enough blocks, and only then: what do the numbers say.
+The questions are asked in this order, and the first no ends them: was it measured, may it be
+compared, does every certificate hold, are there enough blocks, what do the numbers say.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 CLUSTER = "cluster"
 # What explains other findings comes first: a request that failed leaves no hits and no bytes.
 CAUSES = ("Q2", "E1", "Q1")
-# Metrics that a formula makes of what was measured: shares of an hour nobody lived through.
+# Metrics a formula derives from measured times: shares of an hour that was never run.
 MODELLED_METRICS = frozenset({"utilisation_modelled"})
 # The worst outcome decides the exit code; outcomes that judged nothing do not count.
 _EXIT_CODES = (

@@ -74,7 +74,7 @@ def _load(stage: Stage, name: str, sessions: Sequence[Sequence[int]]) -> None:
 
 
 def _wait_written(stage: Stage, kv: KvDirectory) -> None:
-    """Until every chunk stored so far is a file and the pool rests."""
+    """Wait until every chunk stored so far is a file and the pool no longer changes."""
     expected = len(stage.lifetime.stored) * stage.chunks_per_session * stage.plan.ranks
     deadline = time.monotonic() + STORED_TIMEOUT_S
     state, since = kv.state(), time.monotonic()

@@ -72,7 +72,7 @@ class CellKind(ABC):
         """The finished run of a cell, if this campaign has one."""
         return finished_run(self.folder, self.matrix.campaign_id, place.name)
 
-    # What a kind leaves empty where it has nothing to refuse, or nothing to share.
+    # Optional: a kind may have nothing to refuse, and nothing to share.
     @staticmethod  # noqa: B027
     def require(loaded: LoadedSite, matrix: Matrix) -> None:
         """Refuse a plan that these cells cannot run, before anything is built.
@@ -83,7 +83,7 @@ class CellKind(ABC):
         """
 
     def ended(self, place: Place) -> None:  # noqa: B027
-        """Let go of what only this place needed; its run is sealed."""
+        """Release what only this cell needed; its run is sealed."""
 
     def close(self) -> None:  # noqa: B027
         """End what still runs."""

@@ -74,7 +74,7 @@ class PatchStates:
         """Let the supervisor restore an LMCache that others may use, if this process is killed."""
         if state not in _BACK:
             return None
-        # The agent's timeout for the undo as well: cut short, it would go on behind its prefix.
+        # Reverting has the agent's own timeout: killed earlier, it would run on behind its prefix.
         words, patience_s = undo_argv(target, state), patching.AGENT_TIMEOUT_S
         return self.testbed.supervisor.on_exit(words, "LMCache as it was found", patience_s)
 

@@ -21,7 +21,7 @@ MARKS = {"done": "done", "running": "running", "broken": "BROKEN", "left": "-"}
 
 
 def campaigns(runs_root: Path) -> tuple[list[tuple[Path, Matrix]], list[SiteError]]:
-    """Every campaign's plan below a folder of runs, oldest first; what is none, by its error."""
+    """Every campaign's plan below a folder of runs, oldest first; errors of unreadable ones."""
     found, damaged = [], []
     for path in sorted(runs_root.glob(f"*/*{SUFFIX}")):
         try:
@@ -71,7 +71,7 @@ def _next(folder: Path, matrix: Matrix, states: Iterable[CellState]) -> str:
     words = ["nox", "-s", f"reproduce-{door}", "--", "--site", matrix.site]
     words += ["--resume", matrix.campaign_id]
     if folder.parent.resolve() != RUNS_ROOT:
-        # Looked for where nothing of it lies, it would be said not to exist.
+        # Without it, --resume would look in the default folder and find no such campaign.
         words += ["--runs-root", str(folder.parent.resolve())]
     return f"\nleft: about {minutes:.0f} min; go on with: {shlex.join(words)}"
 

@@ -106,7 +106,7 @@ class TransferCell(Cell):
 
 
 def _await_samples(recording: Recording) -> None:
-    """Wait until the probes write: what happens before that has no witness.
+    """Wait until the probes write: what happens before that is not recorded.
 
     Raises:
         InstrumentError: nothing came.

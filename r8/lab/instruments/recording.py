@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from r8.model import Run
 
 RAW = "raw"
-# Events in which a run speaks of itself alone; they are not shared with later runs of its life.
+# Events in which a run speaks of itself alone; later runs of its lifetime do not copy them.
 OF_ONE_RUN = frozenset({"cell_begin", "testbed", "clock_offset"})
 
 

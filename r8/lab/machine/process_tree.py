@@ -105,7 +105,7 @@ def _signal_all(processes: list[Running], number: int) -> None:
 
 
 def _signal_one(process: Running, number: int) -> None:
-    """Through a pidfd, checked after it is open: the pid cannot change hands in between."""
+    """Signal through a pidfd that is checked once it is open: a reused pid is never signalled."""
     handle = os.pidfd_open(process.pid)
     try:
         if is_alive(process.pid, process.start_ticks):

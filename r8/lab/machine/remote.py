@@ -150,9 +150,9 @@ def _ping(process: subprocess.Popen[str], host: Host, complaints: IO[bytes]) -> 
     began_ns, began_wall_ns = time.monotonic_ns(), time.time_ns()
     answer = ""
     if process.stdin is not None and process.stdout is not None:
-        # One that has ended may have said why: only the question is lost.
+        # A host that has ended may have printed why; only this question is lost.
         with contextlib.suppress(OSError):
-            # Past the buffer: what stays in one breaks the pipe once more when it is closed.
+            # Unbuffered: bytes left in a buffer would raise BrokenPipeError again on close.
             os.write(process.stdin.fileno(), b"\n")
         answer = process.stdout.readline()
     way_ns = time.monotonic_ns() - began_ns

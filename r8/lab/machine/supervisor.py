@@ -131,7 +131,10 @@ class Supervisor:
         return started.poll()
 
     def on_exit(self, argv: Sequence[str], name: str = "undo", grace_s: float = 0.0) -> int:
-        """Note a command that undoes something. Note it *before* the act: it must bear both."""
+        """Note a command that undoes something; it must also work when that never happened.
+
+        Note it *before* the act.
+        """
         undo = Undo(token=self._token(), name=name, argv=tuple(argv), grace_s=grace_s)
         return self._note(replace(undo, cwd=os.getcwd()))  # noqa: PTH109
 

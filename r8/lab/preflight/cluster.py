@@ -67,7 +67,7 @@ def device_checks(
 
 
 def _said(done: CommandResult) -> str:
-    """What the transport of a command complained of; a plain no comes without output."""
+    """Error output in brackets, ssh's for example; a test that is only false prints none."""
     return f" ({done.error})" if done.error else ""
 
 

@@ -43,7 +43,7 @@ class ShapedOperations(fuse.Operations):  # type: ignore[misc]  # mfusepy is ski
     use_ns = True
 
     def __init__(self, plant: Plant, control_path: Path) -> None:
-        """The control socket opens once the file system is mounted: it is the sign of life."""
+        """The control socket opens once the file system is mounted."""
         self._plant = plant
         self._control_path = control_path
 

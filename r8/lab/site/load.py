@@ -98,7 +98,7 @@ def _defined(tables: Mapping[str, Any], table: str) -> set[str]:
 
 
 def _engines(site: Site) -> Iterator[Fault]:
-    """What engines of scenarios lack, and a scenario that is of both kinds."""
+    """Faults: what [engine] lacks for the scenarios, and a scenario of both kinds."""
     for name in sorted(site.scenarios.keys() & site.transfers.keys()):
         step = "give one of them another name"
         yield Fault(f"transfers.{name}", "is a scenario of both kinds, under [scenarios] too", step)

@@ -103,7 +103,7 @@ def write_matrix(folder: Path, matrix: Matrix) -> None:
 
 
 def read_matrix(path: Path) -> Matrix:
-    """A campaign's plan. SiteError when it is none, or not as it was declared."""
+    """A campaign's plan. SiteError when the file is no plan, or not the plan that was declared."""
     try:
         found = json.loads(path.read_text())
         written, declared = found["format"], found.pop("plan_sha256", None)

@@ -52,5 +52,5 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A table of the site file."""
 
     def faults(self) -> Iterator[Fault]:
-        """What several keys of this table say at odds, given that each of them fits by itself."""
+        """Contradictions between keys of this table, each of which is valid by itself."""
         yield from ()

@@ -182,7 +182,7 @@ def _write_caches(stage: Stage) -> None:
 
 
 def _discard(stage: Stage) -> None:
-    """Take away what was not committed; on a device that is gone, it keeps a name of its own."""
+    """Remove what was not committed; on a device that fails it stays, with its .partial name."""
     partial = stage.path / f"{MEASURED}{PARTIAL}"
     done = commands.run(["rm", "-rf", str(partial)])
     stage.recording.event("discarded", partial=partial.name, rc=done.returncode, error=done.error)

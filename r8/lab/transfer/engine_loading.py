@@ -117,7 +117,7 @@ def rewarm(stage: Stage) -> None:
 
 
 def loads(stage: Stage, models: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
-    """Every worker its engine, all let go at one instant, and kept."""
+    """Give every worker an order to start its engine at one instant and keep it running."""
     pairs = zip(models.items(), stage.testbed.site.instances, strict=False)
     return {
         name: order(stage, name, path, "measure", instance, keep=True)
@@ -140,7 +140,7 @@ def switches(
 
 
 def warm(stage: Stage, models: Mapping[str, Path]) -> None:
-    """The model that was loaded last, again: where memory does not hold all, it is what stayed."""
+    """Load the last model again, warm: where memory cannot hold all, that one is still cached."""
     name, path = list(models.items())[-1]
     instance = stage.testbed.site.instances[0]
     act(stage, "warm", {name: order(stage, name, path, "warm", instance)})

@@ -58,8 +58,8 @@ def _phases(stage: Stage, files: Files) -> None:
     orders: dict[str, dict[str, Any]] = {name: paths[name] | planned[name] for name in paths}
     act(stage, "measure", orders)
     look(stage, "after_measure")
-    # One alone: they share the device one has to itself while it serves. The last: in memory that
-    # does not hold all models the first is cold again, and a true cold read would refute N1.
+    # One worker: each had the device to itself. The last one: where memory cannot hold all models,
+    # the first is no longer cached, and its cold read would refute N1.
     last = stage.workers[-1]
     act(stage, "warm", {last: paths[last]})
 
