@@ -53,8 +53,8 @@ _MARKDOWN = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# A backslash helps nothing against a backtick inside `code`.
-_BACKTICK = "\\x60"
+# A backslash helps nothing against a backtick inside `code`, or a blank next to `**`.
+_NO_BACKSLASH = re.compile("`|^ +| +$")
 # Spreadsheets take a cell that begins so as a formula, or skip the blank before it.
 _FORMULA = re.compile("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -69,7 +69,7 @@ class Visible(str):
     @classmethod
     def of(cls, value: object) -> Self:
         """The value as text of this target; unchanged where it is that already."""
-        return value if type(value) is cls else cls(cls._filtered(str(value)))
+        return value if isinstance(value, cls) else cls(cls._filtered(str(value)))
 
     @classmethod
     def _filtered(cls, text: str) -> str:
@@ -91,7 +91,7 @@ class Markdown(Visible):
 
     @classmethod
     def _filtered(cls, text: str) -> str:
-        shown = visible(text).replace("`", _BACKTICK)
+        shown = _NO_BACKSLASH.sub(lambda one: f"\\x{ord(one[0][0]):x}" * len(one[0]), visible(text))
         return _MARKDOWN.sub(lambda one: "\\" + one[0], shown)
 
 

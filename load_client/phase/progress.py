@@ -9,6 +9,11 @@ TERMINAL_EVERY_S = 0.2
 PLAIN_EVERY_S = 10.0
 
 
+def _visible(text: str) -> str:
+    """Words of an engine may be in it: what a terminal would obey is shown as its escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class PhaseProgress:
     """Writes to `stream` (stderr); says nothing when `quiet`, except `warn`."""
 
@@ -47,6 +52,7 @@ class PhaseProgress:
         self._write(f"{self._label}: warning: {text}")
 
     def _write(self, text: str) -> None:
+        text = _visible(text)
         self._stream.write(f"\r\x1b[K{text}\n" if self._line_open else f"{text}\n")
         self._line_open = False
         self._stream.flush()

@@ -40,7 +40,9 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.add_argument("--runs", nargs="+", default=[], metavar="RUN", help=words)
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="rows as JSON objects")
-    form.add_argument("--csv", action="store_true", help="rows as CSV")
+    form.add_argument(
+        "--csv", action="store_true", help="rows as CSV; an apostrophe before a formula"
+    )
     verb.set_defaults(func=_sql)
 
     verb = subparsers.add_parser("dictionary", help="every column: type, unit, meaning")

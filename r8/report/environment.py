@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from r8.claims.reader import is_published
 from r8.model import KvRun
-from r8.report.tables import LIST, markdown, table
+from r8.report.tables import LIST, Badge, markdown, table
 from r8.report.words import say
 from r8.text import Markdown
 
@@ -58,7 +58,7 @@ def against_page(runs: Sequence[Run], claims: Iterable[Claim], language: str) ->
     for (key, value), n_claims in sorted(wanted.items()):
         unstated = say(language, "word-not-stated")
         here = sorted({run.comparability.get(key, unstated) for run in runs})
-        same = say(language, "word-same" if here == [value] else "word-differs")
+        same = Badge(say(language, "word-same" if here == [value] else "word-differs"))
         rows.append([key, value, LIST.join(here), same, n_claims])
     heads = ["head-must-match", "head-published", "head-here", "head-comparison", "head-claims"]
     return table(rows, heads, language) if rows else Markdown()

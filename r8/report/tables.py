@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NOTHING = "-"
 PARAGRAPHS, LIST = Markdown("\n\n"), Markdown(", ")
-# Answers of R8, by the entry of their word. What a run calls so stands in quotes: see `_cell`.
+# Answers of R8, by the entry of their word.
 ANSWERS = (
     *(f"outcome-{one}" for one in Outcome),
     *("answer-held", "answer-refuted", "answer-unknown", "answer-not-applicable"),
@@ -108,10 +108,8 @@ def markdown(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> Markdo
 def _cell(value: object) -> str:
     if value is None or value == "":
         return NOTHING
-    if isinstance(value, Markdown):
-        return _BAR.sub(r"\\|", value)
-    text = Markdown.of(value)
-    return f'"{text}"' if answered(text) else text
+    text = _BAR.sub(r"\\|", Markdown.of(value))
+    return f'"{text}"' if answered(text) and not isinstance(value, Badge) else text
 
 
 def bullets(lines: Iterable[object]) -> Markdown:
@@ -119,10 +117,16 @@ def bullets(lines: Iterable[object]) -> Markdown:
     return Markdown("\n").join(Markdown("* {}").format(one) for one in lines)
 
 
+class Badge(Markdown):
+    """A cell with an answer of R8, which the page shows as a badge."""
+
+    __slots__ = ()
+
+
 def answered(text: str) -> tuple[str, str] | None:
     """The entry of an answer and the code behind its word, where a cell holds an answer of R8.
 
-    The page shows these as badges, so no word of a run may be one.
+    The page shows these as badges: what a run calls so stands in quotes.
     """
     plain = text.strip("*")
     # An outcome has its own word behind that of the language.
@@ -137,9 +141,9 @@ def _entries() -> dict[str, str]:
     return {str(say(language, entry)): entry for language in LANGUAGES for entry in ANSWERS}
 
 
-def answer_word(answer: Answer, language: str) -> str:
+def answer_word(answer: Answer, language: str) -> Badge:
     """What a rule found, as a cell says it."""
-    return say(language, _ANSWERS[answer])
+    return Badge(say(language, _ANSWERS[answer]))
 
 
 def number(value: float | None) -> str:

@@ -60,6 +60,11 @@ def is_clean(text: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("text", ["\x1b", "\n", "\x9b", "\u202e", "\u05d0", "e" + "\u0301" * 5])
+def test_what_a_terminal_obeys_is_not_clean(text: str) -> None:
+    assert not is_clean(text)
+
+
 @FEW
 @given(TEXTS)
 def test_what_is_visible_is_one_clean_line_and_stays_as_it_is(text: str) -> None:

@@ -47,3 +47,9 @@ def test_quiet_swallows_progress_and_notes_but_no_warning() -> None:
     assert not shown.getvalue()
     bar.warn("late")
     assert shown.getvalue() == "measure e0: warning: late\n"
+
+
+def test_words_of_an_engine_are_one_line_that_a_terminal_does_not_obey() -> None:
+    shown = Terminal()
+    progress.PhaseProgress(shown, "e0", 4).warn("first failure: \x1b[2J\nok \u4e2d")
+    assert shown.getvalue() == "e0: warning: first failure: \\x1b[2J\\nok \u4e2d\n"

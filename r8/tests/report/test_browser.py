@@ -16,7 +16,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from r8.cli.report import twins
+from r8.tests.report.hostile_session import Judged, judged, marked_campaign
 from r8.tests.report.test_document import campaign
+from r8.tests.report.test_hostile import ATTACKS, harmless, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +74,13 @@ main => [...document.querySelectorAll(main + ' svg')].map(svg => ({
   seen: svg.getBoundingClientRect().width > 200 && svg.getBoundingClientRect().height > 60,
   marks: svg.querySelectorAll('path, rect, circle, line, polygon').length}))
 """
+# Every element as the browser built it, with the names of its attributes, and every badge's words.
+# The mark of English words inside Chinese follows from the words.
+ELEMENTS = """
+() => [...document.querySelectorAll('*')].filter(e => !e.matches('span[lang]'))
+  .map(e => [e.tagName, ...(e.tagName === 'TD' ? [] : e.getAttributeNames())].join(' '))
+"""
+BADGES = "() => [...document.querySelectorAll('.badge')].map(e => e.textContent)"
 SCROLLS = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -201,3 +210,62 @@ def test_pale_words_a_wide_block_a_request_and_an_error_are_all_found(
     # The page's own policy forbids both; that is said on the console.
     assert len(heard.complaints) >= 2
     page.close()
+
+
+@pytest.fixture(scope="module", name="found")
+def _found(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    return judged(marked_campaign(tmp_path_factory.mktemp("marked")))
+
+
+def _built(browser: Browser, text: str, path: Path) -> tuple[list[str], list[str], Heard]:
+    """What the browser made of a page: its elements, its badges, and what was heard meanwhile."""
+    path.write_text(text, encoding="utf-8")
+    heard = Heard()
+    page = browser.new_page()
+    heard.listen(page)
+    page.on("dialog", lambda dialog: heard.complaints.append(dialog.message))
+    page.on("framenavigated", lambda frame: heard.complaints.append(frame.url))
+    page.goto(path.as_uri(), wait_until="networkidle")
+    built = page.evaluate(ELEMENTS), page.evaluate(BADGES)
+    assert page.title()
+    page.close()
+    return *built, heard
+
+
+@pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
+def test_names_of_a_run_are_words_to_the_browser(
+    browser: Browser, found: Judged, tmp_path: Path, text: str
+) -> None:
+    """No element, request, navigation, script or dialog of a run; the verdicts are those of R8."""
+    path = tmp_path / "page.html"
+    honest = _built(browser, harmless(found, text).page(), path)
+    elements, badges, heard = _built(browser, told(found, text).page(), path)
+    assert elements == honest[0]
+    assert badges == honest[1] == _built(browser, found.page(), path)[1]
+    assert len(badges) > 100
+    assert heard.requests == [path.as_uri()]
+    assert heard.complaints == [path.as_uri()]  # the one navigation: the page itself
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<meta http-equiv="refresh" content="0;url=http://127.0.0.1:9/">',
+        "<script>alert(1)</script>",
+        "<img src='http://127.0.0.1:9/x.png'>",
+        '<b onclick="x">PASS</b>',
+    ],
+)
+def test_what_the_browser_is_asked_about_a_run_can_say_no(
+    browser: Browser, found: Judged, tmp_path: Path, markup: str
+) -> None:
+    """The checks above can fail: markup that gets into the page is seen."""
+    path, honest = tmp_path / "page.html", found.page()
+    spoiled = honest.replace("<figure ", f"{markup}<figure ", 1)
+    elements, _, heard = _built(browser, spoiled, path)
+    before, _, quiet = _built(browser, honest, path)
+    assert (elements, heard.requests, heard.complaints) != (
+        before,
+        quiet.requests,
+        quiet.complaints,
+    )
