@@ -14,7 +14,9 @@ from r8.audit.rules import RULES
 from r8.claims.printed import plain
 from r8.message import Answer, Message
 from r8.report.explain import title
-from r8.report.words import say
+from r8.report.tables import LIST
+from r8.report.words import InMarkdown, say
+from r8.text import Markdown, Visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -42,15 +44,16 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
-def sentence(one: AuditFinding, language: str) -> str:
+def sentence(one: AuditFinding, language: str) -> Visible:
     """A finding in one sentence: what it is about, and its arithmetic."""
     text = say(language, one.check.message, **_told(one.check.facts))
     about = "" if one.relation is None else one.relation.about.get(language, "")
-    return f"{about}: {text}" if about else text
+    return type(text)("{}: {}").format(about, text) if about else text
 
 
 def as_markdown(found: Sequence[AuditFinding], language: str, *, everything: bool = False) -> str:
     """A report by rule: what is off, what cannot be determined, and how much follows."""
+    language = InMarkdown(language)
     lines = [f"# {say(language, 'audit-title')}", "", say(language, "audit-head"), ""]
     lines += [_counted(found, language), ""]
     order = list(_WORDS)
@@ -83,6 +86,7 @@ def checklist_markdown(
     items: Iterable[ChecklistItem], reports: Reports, report_id: str, language: str
 ) -> str:
     """The five answers as a list; what the pages say stands in the words of `reports`."""
+    language = InMarkdown(language)
     lines = [f"# {say(language, 'checklist-title', report=report_id)}", ""]
     for item in items:
         name, status = (say(language, one) for one in (item.check.message, _STATUS[item.status]))
@@ -110,10 +114,10 @@ def _counted(found: Iterable[AuditFinding], language: str) -> str:
 def _item(one: AuditFinding, language: str) -> list[str]:
     lines = [f"- **{_WORDS[one.answer]}** {sentence(one, language)}"]
     lines += [f"  - {_lead(lead, language)}" for lead in one.leads]
-    ids = ", ".join(f"`{name}`" for name in one.figures[:SHOWN_IDS])
+    ids = LIST.join(Markdown("`{}`").format(name) for name in one.figures[:SHOWN_IDS])
     more = len(one.figures) - SHOWN_IDS
-    ids += f" +{more}" if more > 0 else ""
-    return [*lines, f"  - {ids}; {_where(one, language)}"]
+    left = f" +{more}" if more > 0 else ""
+    return [*lines, f"  - {ids}{left}; {_where(one, language)}"]
 
 
 def _where(one: AuditFinding, language: str) -> str:

@@ -40,7 +40,7 @@ def coordinate(value: float) -> str:
 def label(value: float) -> str:
     """A number on an axis: up to four significant digits, thousands by blanks."""
     text = f"{value:.4g}"
-    return f"{value:,.0f}".replace(",", "\u2009") if "e" in text else text
+    return f"{value:,.0f}".replace(",", " ") if "e" in text else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,8 +104,16 @@ def test_both_languages_hold_the_same_numbers() -> None:
         assert english != chinese
         assert numbers(english) == numbers(chinese), one
     for render in (as_text, as_markdown):
-        english, chinese = (render(found, language, everything=True) for language in LANGUAGES)
-        assert len(english.splitlines()) == len(chinese.splitlines())
+        texts = [render(found, language, everything=True) for language in LANGUAGES]
+        assert len(texts[0].splitlines()) == len(texts[1].splitlines())
+
+
+def test_names_of_another_ledger_are_words_in_markdown() -> None:
+    (first, *_) = audit(load_ledger())
+    found = [replace(first, figures=("`<script>` **x**\n# PASS",))]
+    text = as_markdown(found, "en", everything=True)
+    assert "\n# PASS" not in text
+    assert r"`\x60\<script>\x60 \*\*x\*\*\n# PASS`" in text
 
 
 def test_json_holds_the_numbers_and_ids_of_every_finding(

@@ -13,7 +13,7 @@ from r8.claims.reader import load_claims
 from r8.cli import main as cli
 from r8.cli.report import twins
 from r8.report import style as html_style
-from r8.report.charts.draw import ARM_STYLES, Drawing, Scale, coordinate
+from r8.report.charts.draw import ARM_STYLES, Drawing, Scale, coordinate, label
 from r8.report.document import report
 from r8.report.markdown import body, inline
 from r8.report.words import LANGUAGES
@@ -254,6 +254,12 @@ def test_a_bar_inside_a_cell_stays_in_its_cell() -> None:
 )
 def test_coordinates_are_short_and_never_minus_nothing(value: float, text: str) -> None:
     assert coordinate(value) == text
+
+
+def test_a_large_number_on_an_axis_is_read_as_it_is_written() -> None:
+    drawing = Drawing(name="n", title="t", about="a", height=10)
+    drawing.text(0, 0, label(123456))
+    assert ">123 456</text>" in drawing.svg()
 
 
 def test_a_scale_keeps_what_lies_outside_on_its_edge() -> None:
