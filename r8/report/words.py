@@ -250,8 +250,10 @@ def _formatted(entry: str, attribute: str | None, facts: dict[str, str], languag
     text, errors = _bundle(language).format_pattern(pattern, facts)
     if errors:
         raise ValueError(f"entry {entry!r} of {language!r}: {errors[0]}")
+    if not isinstance(language, InMarkdown):
+        return Visible(str(text))
     # A name without a letter inside a pair of backticks would open `code` that ends elsewhere.
-    return _target(language)(str(text).replace("``", "`-`"))
+    return Markdown(str(text).replace("``", "`-`"))
 
 
 def _entry(name: str, language: str) -> Entry:

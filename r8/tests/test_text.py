@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from r8 import console
+from r8.report.html import _PAGES as PAGES
 from r8.text import (
     ELLIPSIS,
     MARKS_MAX,
@@ -250,13 +251,12 @@ def test_nothing_else_is_said_to_be_html_already() -> None:
         calls = [
             node
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "Markup"
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Markup"
         ]
         if calls and not name.startswith("r8/tests/"):
             found[name] = len(calls)
     assert found == MARKUP
+    assert PAGES.autoescape is True
     for template in ROOT.rglob("*.j2"):
         text = template.read_text(encoding="utf-8")
         assert "safe" not in text

@@ -21,6 +21,7 @@ from r8.report.words import (
     LANGUAGES,
     OF_EVERY_CHECK,
     OTHERWISE,
+    InMarkdown,
     render,
     render_check,
     render_otherwise,
@@ -29,6 +30,7 @@ from r8.report.words import (
     shown,
 )
 from r8.resources import query_names, query_text
+from r8.text import Markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -272,3 +274,25 @@ def test_a_check_that_held_needs_no_explanation() -> None:
     assert (render_check(held), render_otherwise(held)) == ("[unknown]", "")
     assert OTHERWISE not in ENTRIES["en"]["mark-unknown"]
     assert render_otherwise(missing("x", "mark-unknown")) == ""
+
+
+def test_facts_that_are_words_pass_the_filter_of_their_target() -> None:
+    facts = {"id": "a`b\x1b[2J\n*c*"}
+    plain = render(Message(id="note-campaign", facts=facts))
+    assert plain == "Campaign `a`b\\x1b[2J\\n*c*`:"
+    marked = render(Message(id="note-campaign", facts=facts), InMarkdown("en"))
+    assert marked == "Campaign `a\\x60b\\x1b\\[2J\\n\\*c\\*`:"
+    assert isinstance(marked, Markdown)
+
+
+def test_what_is_rendered_already_is_not_escaped_again() -> None:
+    inner = render(Message(id="note-campaign", facts={"id": "x"}), InMarkdown("en"))
+    outer = render(Message(id="note-campaign", facts={"id": inner}), InMarkdown("en"))
+    assert inner == "Campaign `x`:"
+    assert str(inner) in outer
+
+
+def test_a_name_of_no_letter_ends_where_it_stands_in_markdown() -> None:
+    assert render(Message(id="note-campaign", facts={"id": ""}), InMarkdown("en")) == (
+        "Campaign `-`:"
+    )
