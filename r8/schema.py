@@ -7,13 +7,20 @@ Version history of the format
         one column for whole and other numbers. `engine_log` has instants. One alphabet for names.
 
 Journals are JSON lines whose keys are these column names; `run_id` is added at finalisation.
+
+Every column of text also says how it travels in a redacted bundle (`Column.travels`); one that does
+not say is left out of it. `r8/seal/redact.py` does what is said here.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
+
+from r8.model import Phase, RequestOutcome
 
 SCHEMA_VERSION = 2
 
@@ -29,6 +36,11 @@ ENGINE_LOG_KINDS = (
     *("lookup", "retrieved", "stored", "patch_loaded", "patch_read"),
     *("fatal", "trouble", "alloc_failed", "weights"),
 )
+PROBE_NAMES = (
+    *("disk", "process", "topology", "nic", "nfs", "nvme", "host", "engine", "gpu"),
+    *("iostat", "self"),
+)
+FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "abort", "error", "repetition")
 CALIBRATION_NAMES = ("ceiling", "serial", "client", "client-limit")
 CALIBRATION_TOOLS = (
     *("fio", "own O_DIRECT threads", "own readinto", "null-server", "null-server-tls"),
@@ -49,6 +61,40 @@ _TYPES: dict[str, pa.DataType] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Public:
+    """A text of a closed form, kept as it is; a value of any other form gets a pseudonym."""
+
+    words: tuple[str, ...] = ()
+    form: str = r"(?!)"  # a regular expression beside the words
+
+    def has(self, text: str) -> bool:
+        """Whether a value has this form."""
+        return text in self.words or re.fullmatch(self.form, text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Pseudonymised:
+    """A text whose names are replaced, each by one pseudonym in the whole bundle.
+
+    `by` says what a name is in it: the `word`s between blanks, commas and slashes (R8's own words
+    stay); an `id`, of which the beginning may stand elsewhere; the `whole` text; or the texts in
+    the `facts` of a JSON object, of which only declared ones travel.
+    """
+
+    kind: str  # of the pseudonym: `host` makes host-1
+    by: Literal["word", "id", "whole", "facts"] = "word"
+
+    @property
+    def free(self) -> bool:
+        """Whether anybody's sentence may stand in it: a secret is looked for when it is written."""
+        return self.by != "id"
+
+
+Travels = Public | Pseudonymised
+SHA256 = r"[0-9a-f]{64}"
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column; `unit` is "" for text, names and counts without one."""
 
@@ -57,6 +103,7 @@ class Column:
     unit: str
     meaning: str
     nullable: bool = True
+    travels: Travels | None = None  # of a text; None: it is left out of a redacted bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +130,16 @@ class Table:
         )
 
 
-_RUN = Column("run_id", "string", "", "the run these rows belong to", nullable=False)
+def _text(name: str, travels: Travels, meaning: str, *, nullable: bool = True) -> Column:
+    return Column(name, "string", "", meaning, nullable, travels)
+
+
+_REQUEST_ID = Pseudonymised("request", "id")
+_INSTANCE = Pseudonymised("instance")
+_HOST = Pseudonymised("host")
+_DEVICE = Pseudonymised("device")
+_TEXT = Pseudonymised("text")
+_RUN = _text("run_id", Pseudonymised("run"), "the run these rows belong to", nullable=False)
 _MONO = "monotonic clock of the recording host"
 
 REQUESTS = Table(
@@ -91,20 +147,20 @@ REQUESTS = Table(
     "one row a request, failed ones included",
     (
         _RUN,
-        Column("request_id", "string", "", "the client's id, unique in the run", nullable=False),
-        Column("instance", "string", "", "engine instance it was sent to", nullable=False),
-        Column("phase", "string", "", "r8.model.Phase", nullable=False),
+        _text("request_id", _REQUEST_ID, "the client's id, unique in the run", nullable=False),
+        _text("instance", _INSTANCE, "engine instance it was sent to", nullable=False),
+        _text("phase", Public(tuple(Phase)), "r8.model.Phase", nullable=False),
         Column("session", "int64", "", "conversation session, from 0", nullable=False),
-        Column("endpoint", "string", "", "completions or chat", nullable=False),
-        Column("outcome", "string", "", "r8.model.RequestOutcome", nullable=False),
-        Column("error", "string", "", "why it is not ok"),
+        _text("endpoint", Public(("completions", "chat")), "completions or chat", nullable=False),
+        _text("outcome", Public(tuple(RequestOutcome)), "r8.model.RequestOutcome", nullable=False),
+        _text("error", _TEXT, "why it is not ok"),
         Column("http_status", "int64", "", "status of the response"),
         Column("prompt_tokens_planned", "int64", "tokens", "prompt length asked for"),
         Column("prompt_tokens", "int64", "tokens", "prompt length by the server's usage"),
         Column("output_tokens", "int64", "tokens", "output length by the server's usage"),
-        Column("finish_reason", "string", "", "as the server gave it"),
-        Column("server_request_id", "string", "", "the response's id; joins the engine log"),
-        Column("output_text", "string", "", "what was generated"),
+        _text("finish_reason", Public(FINISH_REASONS), "as the server gave it"),
+        _text("server_request_id", _REQUEST_ID, "the response's id; joins the engine log"),
+        _text("output_text", Pseudonymised("output", "whole"), "what was generated"),
         Column("output_token_ids", "list<int64>", "", "token ids, where the server returns them"),
         Column("request_bytes", "int64", "bytes", "size of the rendered request"),
         Column("scheduled_ns", "int64", "ns", f"barrier release or schedule slot, {_MONO}"),
@@ -116,7 +172,7 @@ REQUESTS = Table(
         Column("first_answer_ns", "int64", "ns", f"first content that is not reasoning, {_MONO}"),
         Column("last_content_ns", "int64", "ns", f"arrival of the last content, {_MONO}"),
         Column("done_ns", "int64", "ns", f"arrival of the end of the stream, {_MONO}"),
-        Column("stamp", "string", "", f"how arrivals were stamped, and the way: {_words(STAMPS)}"),
+        _text("stamp", Public(STAMPS), f"how arrivals were stamped, and the way: {_words(STAMPS)}"),
     ),
 )
 
@@ -125,10 +181,10 @@ CHUNKS = Table(
     "one row an event of a response stream",
     (
         _RUN,
-        Column("request_id", "string", "", "the request", nullable=False),
+        _text("request_id", _REQUEST_ID, "the request", nullable=False),
         Column("seq", "int64", "", "position in the stream, from 0", nullable=False),
         Column("arrival_ns", "int64", "ns", f"arrival, {_MONO}", nullable=False),
-        Column("kind", "string", "", _words(CHUNK_KINDS), nullable=False),
+        _text("kind", Public(CHUNK_KINDS), _words(CHUNK_KINDS), nullable=False),
         Column("tokens", "int64", "tokens", "tokens in this event, where the server says"),
         Column("event_bytes", "int64", "bytes", "size of the event on the wire"),
     ),
@@ -139,13 +195,20 @@ PROBES = Table(
     "one row a sample of a raw counter or state",
     (
         _RUN,
-        Column("probe", "string", "", "disk, process.. as `probes status` lists", nullable=False),
-        Column("host", "string", "", "host the sample was taken on", nullable=False),
-        Column("device", "string", "", "device, pid:starttime, instance or -", nullable=False),
-        Column("counter", "string", "", "name of the counter, unit as suffix", nullable=False),
+        _text(
+            "probe", Public(PROBE_NAMES), "disk, process.. as `probes status` lists", nullable=False
+        ),
+        _text("host", _HOST, "host the sample was taken on", nullable=False),
+        _text("device", _DEVICE, "device, pid:starttime, instance or -", nullable=False),
+        _text(
+            "counter",
+            Pseudonymised("counter"),
+            "name of the counter, unit as suffix",
+            nullable=False,
+        ),
         Column("value", "float64", "", "number read, unit by the counter's suffix; whole to 2^53"),
-        Column("text", "string", "", "a word or state, where it is no number"),
-        Column("reason", "string", "", "why there is neither: absent, denied, failed.."),
+        _text("text", _TEXT, "a word or state, where it is no number"),
+        _text("reason", _TEXT, "why there is neither: absent, denied, failed.."),
         Column("mono_ns", "int64", "ns", f"instant after the read, {_MONO}", nullable=False),
         Column("wall_ns", "int64", "ns", "the same by wall clock, joins hosts", nullable=False),
         Column("read_cost_ns", "int64", "ns", "how long the read took"),
@@ -158,10 +221,10 @@ EVENTS = Table(
     "phase marks and what the lab did, in order",
     (
         _RUN,
-        Column("name", "string", "", "what happened", nullable=False),
+        _text("name", Pseudonymised("event"), "what happened", nullable=False),
         Column("mono_ns", "int64", "ns", f"instant, {_MONO}", nullable=False),
         Column("wall_ns", "int64", "ns", "the same on the wall clock", nullable=False),
-        Column("detail", "string", "", "JSON object with the event's own facts"),
+        _text("detail", Pseudonymised("text", "facts"), "JSON object with the event's own facts"),
     ),
 )
 
@@ -170,15 +233,19 @@ RESIDENCY = Table(
     "page-cache residency of every KV file, at named moments",
     (
         _RUN,
-        Column("moment", "string", "", "after_populate, after_drop..", nullable=False),
-        Column("host", "string", "", "host the file lies on", nullable=False),
-        Column("path", "string", "", "file name relative to the KV directory", nullable=False),
+        _text("moment", Pseudonymised("moment"), "after_populate, after_drop..", nullable=False),
+        _text("host", _HOST, "host the file lies on", nullable=False),
+        _text(
+            "path", Pseudonymised("file"), "file name relative to the KV directory", nullable=False
+        ),
         Column("size_bytes", "int64", "bytes", "size of the file"),
         Column("resident_bytes", "int64", "bytes", "bytes of it in the page cache"),
-        Column("device", "string", "", "block device of its st_dev"),
-        Column("method", "string", "", f"how it was asked: {_words(RESIDENCY_METHODS)}"),
+        _text("device", _DEVICE, "block device of its st_dev"),
+        _text(
+            "method", Public(RESIDENCY_METHODS), f"how it was asked: {_words(RESIDENCY_METHODS)}"
+        ),
         Column("self_test", "bool", "", "the method saw an evicted temporary file as evicted"),
-        Column("reason", "string", "", "why residency is not known"),
+        _text("reason", _TEXT, "why residency is not known"),
         Column("mono_ns", "int64", "ns", f"instant, {_MONO}", nullable=False),
     ),
 )
@@ -188,12 +255,12 @@ ENGINE_LOG = Table(
     "the engine's own lines that say what LMCache and the patch did",
     (
         _RUN,
-        Column("instance", "string", "", "engine instance", nullable=False),
+        _text("instance", _INSTANCE, "engine instance", nullable=False),
         Column("line", "int64", "", "line number in the raw log, from 1", nullable=False),
         Column("mono_ns", "int64", "ns", f"instant the line gives, {_MONO}; NULL without one"),
         Column("wall_ns", "int64", "ns", "the same on the wall clock of the recording host"),
-        Column("kind", "string", "", _words(ENGINE_LOG_KINDS), nullable=False),
-        Column("server_request_id", "string", "", "vLLM's request id"),
+        _text("kind", Public(ENGINE_LOG_KINDS), _words(ENGINE_LOG_KINDS), nullable=False),
+        _text("server_request_id", _REQUEST_ID, "vLLM's request id"),
         Column("total_tokens", "int64", "tokens", "prompt tokens of the request"),
         Column("computed_tokens", "int64", "tokens", "found in the engine's own prefix cache"),
         Column("hit_tokens", "int64", "tokens", "found in LMCache, tier not told"),
@@ -205,9 +272,9 @@ ENGINE_LOG = Table(
         Column("segments", "int64", "", "segments read by the patch"),
         Column("misses", "int64", "", "chunks the patch answered as a miss"),
         Column("read_bytes", "int64", "bytes", "bytes read by the patch"),
-        Column("digest", "string", "", "SHA-256 the patch module gives of itself"),
-        Column("mode", "string", "", "parallel or serial"),
-        Column("text", "string", "", "the line, colour codes removed", nullable=False),
+        _text("digest", Public(form=SHA256), "SHA-256 the patch module gives of itself"),
+        _text("mode", Public(("parallel", "serial")), "parallel or serial"),
+        _text("text", _TEXT, "the line, colour codes removed", nullable=False),
     ),
 )
 
@@ -216,10 +283,10 @@ CALIBRATION = Table(
     "what the device itself gives, measured in the same campaign",
     (
         _RUN,
-        Column("name", "string", "", _words(CALIBRATION_NAMES), nullable=False),
-        Column("tool", "string", "", _words(CALIBRATION_TOOLS), nullable=False),
-        Column("host", "string", "", "host that was measured", nullable=False),
-        Column("device", "string", "", "device of the site file, or loopback", nullable=False),
+        _text("name", Public(CALIBRATION_NAMES), _words(CALIBRATION_NAMES), nullable=False),
+        _text("tool", Public(CALIBRATION_TOOLS), _words(CALIBRATION_TOOLS), nullable=False),
+        _text("host", _HOST, "host that was measured", nullable=False),
+        _text("device", _DEVICE, "device of the site file, or loopback", nullable=False),
         Column("read_bytes", "int64", "bytes", "bytes read"),
         Column("elapsed_ns", "int64", "ns", "first submission to last completion"),
         Column("block_bytes", "int64", "bytes", "size of one request"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import shlex
 from collections import Counter
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
@@ -240,6 +241,10 @@ def _of_key(plan: LoadPlan) -> _Fault:
         )
     if plan.api_key_file is not None:
         try:
+            if Path(plan.api_key_file).stat().st_mode & 0o077:
+                return f"group or others have rights to {plan.api_key_file}", (
+                    f"chmod 600 {shlex.quote(plan.api_key_file)}"
+                )
             key = Path(plan.api_key_file).read_text(encoding="ascii").strip()
         except (OSError, ValueError) as refusal:
             return f"cannot read api_key_file: {refusal}", "give a readable file of one ASCII key"

@@ -5,6 +5,9 @@
     <run_id>               the same, renamed: only now does the run exist for a reader
     <run_id>.spent         the partial directory on its way out, renamed before it is deleted
 
+Values of secrets are replaced on the way (`r8.sensitive`): in run.json, in every text of a table,
+and in every file of raw/ but packed ones, which hold what a server answered to the load client.
+
 Whatever stopped it, calling it again either starts the second directory afresh or, when the run is
 already sealed, only clears away what is left. A sealed run is never written to.
 """
@@ -29,6 +32,7 @@ from r8.evidence.journal import (
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
 from r8.evidence.tables import write_table
 from r8.schema import TABLES
+from r8.sensitive import masked, masked_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +45,8 @@ SPENT_SUFFIX = ".spent"
 # What the sealed run was made from; tells our own half-cleared directory from a second run that
 # took the same id.
 SOURCE_DIGESTS = "raw/journals.sha256"
+_BLOCK_CHARS = 4 << 20
+_KEY_CHARS = 16 << 10  # more than the longest private key in use
 
 
 def finalise(partial_dir: Path, *, complete: bool) -> Path:
@@ -131,7 +137,7 @@ def _build(partial: Path, final: Path, *, complete: bool, recovered: bool) -> No
     note = _note(partial, run.note, torn, recovered=recovered)
     whole = complete and not any(torn.values())
     sealed_run = dataclasses.replace(run, complete=whole, note=note)
-    write_json_atomic(work / RUN_FILE, run_to_json(sealed_run))
+    write_json_atomic(work / RUN_FILE, masked_json(run_to_json(sealed_run)))
     _sync_tree(work)
     _write_synced(work / MANIFEST, manifest_text(work))
     sync_directory(work)
@@ -177,12 +183,28 @@ def _copy_raw(partial: Path, work: Path) -> None:
     raw = work / "raw"
     raw.mkdir()
     if (partial / "raw").is_dir():
-        shutil.copytree(partial / "raw", raw, dirs_exist_ok=True)
+        shutil.copytree(partial / "raw", raw, copy_function=_copy_masked, dirs_exist_ok=True)
     ours = {RUN_FILE, *(f"{name}.jsonl" for name in TABLES)}
     for path in sorted(partial.iterdir()):
         if path.is_file() and path.name not in ours and not path.name.startswith("."):
-            shutil.copyfile(path, raw / path.name)
+            _copy_masked(path, raw / path.name)
     (work / SOURCE_DIGESTS).write_text(_source_digests(partial))
+
+
+def _copy_masked(source: Path | str, target: Path | str) -> None:
+    """Copy a file byte for byte but for values of secrets; blocks end where a key block does."""
+    if str(source).endswith(".gz"):
+        shutil.copyfile(source, target)
+        return
+    # Latin-1 and untranslated ends of lines: every byte comes out as it went in.
+    with (
+        open(source, encoding="latin-1", newline="") as lines,  # noqa: PTH123 - names of copytree
+        open(target, "w", encoding="latin-1", newline="") as copy,  # noqa: PTH123
+    ):
+        while block := "".join(lines.readlines(_BLOCK_CHARS)):
+            if "PRIVATE KEY" in block[-_KEY_CHARS:]:
+                block += "".join(lines.readlines(_KEY_CHARS))
+            copy.write(masked(block))
 
 
 def _source_digests(partial: Path) -> str:

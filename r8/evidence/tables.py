@@ -21,13 +21,14 @@ from r8.evidence.engine_log import parse_log
 from r8.evidence.journal import journal_columns, row_fault
 from r8.evidence.layout import TableWriter
 from r8.evidence.log_clock import LogClock, Mark
-from r8.schema import TABLES
+from r8.schema import TABLES, Pseudonymised
+from r8.sensitive import masked, masked_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from r8.schema import Column
+    from r8.schema import Column, Travels
 
 # Some 60 000 probe rows: a week of them must not need a week of memory.
 _BLOCK_BYTES = 16 << 20
@@ -57,8 +58,34 @@ def write_table(partial: Path, work: Path, name: str, run_id: str) -> int:
 def _with_run(table: pa.Table, name: str, run_id: str) -> pa.Table:
     schema = TABLES[name].arrow()
     ids = pa.repeat(pa.scalar(run_id), table.num_rows)
-    columns = [ids if one.name == "run_id" else table.column(one.name) for one in schema]
+    columns = [
+        ids if one.name == "run_id" else _without_secrets(table.column(one.name), one.travels)
+        for one in TABLES[name].columns
+    ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _without_secrets(column: Any, travels: Travels | None) -> Any:
+    """A column with values of secrets replaced where anybody's sentence may stand in it."""
+    if not isinstance(travels, Pseudonymised) or not travels.free:
+        return column
+    hide = _masked_facts if travels.by == "facts" else masked
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    hidden = [hide(text) for text in texts]
+    if hidden == texts:
+        return column
+    return pc.take(pa.array(hidden, pa.string()), encoded.indices)
+
+
+def _masked_facts(detail: str) -> str:
+    text = masked(detail)
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return text
+    hidden = masked_json(facts)
+    return text if hidden == facts else json.dumps(hidden, sort_keys=True)
 
 
 def _log_batches(partial: Path) -> Iterator[list[dict[str, Any]]]:

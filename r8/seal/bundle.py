@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8 import __version__
-from r8.errors import UsageError
+from r8.errors import BundleError, UsageError
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
 from r8.evidence.reader import read_run
+from r8.message import Message
 from r8.metrics.measure import measurements
 from r8.model import KvRun
 from r8.resources import data_path, published_path
@@ -36,6 +37,8 @@ from r8.seal.archive import SUFFIXES, check_suffix, pack
 from r8.seal.plan import plans_of, require_declared
 from r8.seal.redact import find_names, record, redact
 from r8.seal.statement import ENVELOPE, canonical, envelope, key_id, pae, statement
+from r8.seal.texts import texts_of
+from r8.sensitive import secrets_in
 from r8.verdict.judge import judge_session
 from r8.verdict.session import open_session
 
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from r8.evidence.reader import Evidence
+    from r8.message import Fact
     from r8.model import Claim, Verdict
 
     class Signing(Protocol):
@@ -101,7 +105,7 @@ def seal(  # what a seal is made of, each named once
 
     Raises:
         UsageError: no runs, a bad name, or the file is there already.
-        BundleError: a run whose plan is not the one its campaign declared.
+        BundleError: a run whose plan is not the one its campaign declared, or that holds a secret.
 
     """
     check_suffix(out)
@@ -110,6 +114,7 @@ def seal(  # what a seal is made of, each named once
     if not evidences:
         raise UsageError("there is nothing to seal", where=str(out), next_step="name runs")
     require_declared(evidences)
+    _refuse_secrets([*evidences, *references])
     suffix = next(one for one in SUFFIXES if out.name.endswith(one))
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".r8-seal-") as folder:
         tree = Path(folder) / "tree"
@@ -120,6 +125,25 @@ def seal(  # what a seal is made of, each named once
         pack(tree, files, packed, suffix)
         packed.rename(out)
     return out
+
+
+def _refuse_secrets(evidences: Sequence[Evidence]) -> None:
+    """Refuse runs in which a secret stands: a bundle is for strangers, redacted or not."""
+    found = [
+        (one, text.file, text.line + line - 1, kind)
+        for one in evidences
+        for text in texts_of(one.path)
+        for line, kind in secrets_in(text.text)
+    ]
+    if found:
+        one, file, line, kind = found[0]
+        facts: dict[str, Fact] = {"file": file, "line": line, "kind": kind, "n": len(found)}
+        raise BundleError(
+            Message(id="seal-secret-found", facts={"run": one.run.run_id} | facts),
+            where=str(one.path),
+            next_step="make the secret void, take it out of the site file, the engine's command or "
+            "the text it came from, and record the run again; a recorded run is not edited",
+        )
 
 
 def run_paths(tree: Path, folder: str) -> list[Path]:

@@ -2,11 +2,14 @@
 
 Both sign the same bytes (the pre-authentication encoding of a DSSE envelope), so a bundle looks the
 same whoever signed it. securesystemslib is imported when a key is used, not before.
+A private key that others can read, or put another in the place of, is refused.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -50,7 +53,7 @@ class Ed25519Key:
         from securesystemslib.signer import CryptoSigner  # noqa: PLC0415 - heavy
 
         try:
-            key = load_pem_private_key(path.read_bytes(), password=None)
+            key = load_pem_private_key(_read_private(path), password=None)
         except (ValueError, TypeError) as error:
             raise _no_key(path, str(error)) from error
         if not isinstance(key, Ed25519PrivateKey):
@@ -79,6 +82,8 @@ class SshKey:
                 where=f"{path}, {public}",
                 next_step="name the private key; its .pub lies beside it",
             )
+        if path != public:
+            _read_private(path)
         self._path = path
         self._public = _ssh_public(public.read_text())
 
@@ -160,22 +165,64 @@ def make_ed25519(path: Path) -> Path:
     )
 
     public_path = path.with_name(path.name + ".pub")
-    if path.exists() or public_path.exists():
-        raise UsageError("there is a key already", where=str(path), next_step="name another file")
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(private)
-    public_path.write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
+    _refuse_open_folder(path)
+    # The public half first: a private key is not made where the pair cannot be whole.
+    _write_new(public_path, public, 0o644)
+    try:
+        _write_new(path, private, 0o600)
+    except UsageError:
+        public_path.unlink()
+        raise
     return public_path
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError as error:
+        step = "name another file"
+        raise UsageError("there is a key already", where=str(path), next_step=step) from error
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def _read_private(path: Path) -> bytes:
+    """The bytes of a private key that its owner alone can read; else a UsageError."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise UsageError("the key is no file", where=str(path), next_step="name its file")
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise UsageError(
+                f"group or others have rights to the private key (mode {stat.S_IMODE(mode):04o}): "
+                "whoever read it can sign as you",
+                where=str(path),
+                next_step=f"chmod 600 {shlex.quote(str(path))}; make a new key if others could "
+                "have read it",
+            )
+        _refuse_open_folder(path)
+        return file.read()
+
+
+def _refuse_open_folder(path: Path) -> None:
+    """Refuse a directory in which anybody may put another key in the place of this one."""
+    folder = path.resolve().parent
+    mode = folder.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise UsageError(
+            "anybody can write to the directory of the private key",
+            where=str(folder),
+            next_step=f"chmod o-w {shlex.quote(str(folder))}",
+        )
 
 
 def _no_key(path: Path, why: str) -> UsageError:

@@ -10,6 +10,7 @@ import pytest
 from load_client.calibration import limit, measure
 from load_client.record import capture
 from probes.cache import pagecache
+from probes.catalogue import PROBES
 from r8 import schema
 from r8.evidence import engine_log as enginelog
 from r8.lab.instruments import readers
@@ -70,6 +71,12 @@ def test_kinds_of_stream_events_are_those_the_client_tells_apart() -> None:
     source = (ROOT / "load_client" / "stream" / "deltas.py").read_text()
     found = words_set(source, name="kind") | words_set(source, name="fallback")
     assert found == set(schema.CHUNK_KINDS)
+
+
+def test_names_of_probes_are_those_of_the_catalogue() -> None:
+    # iostat runs beside them, and the recorder writes rows of its own.
+    made = {one.name for one in PROBES} | {"iostat", "self"}
+    assert made == set(schema.PROBE_NAMES)
 
 
 def test_kinds_of_log_lines_are_those_the_parser_gives() -> None:

@@ -214,6 +214,17 @@ def test_keys_that_contradict_one_another_are_refused(changes: dict[str, Any], w
         plan(URL, **changes)
 
 
+def test_a_key_file_that_others_can_read_is_refused_with_what_to_type(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("sk-of-a-test")
+    for mode in (0o640, 0o604):
+        path.chmod(mode)
+        with pytest.raises(ClientError, match=f"chmod 600 {path}"):
+            plan(URL, api_key_file=str(path))
+    path.chmod(0o600)
+    plan(URL, api_key_file=str(path))
+
+
 def sharded(out: Path, a_plan: dict[str, Any]) -> tuple[int, str]:
     (out / "plan.json").write_text(json.dumps(a_plan))
     words = [sys.executable, "-m", "load_client", "run", "--plan", str(out / "plan.json")]

@@ -218,6 +218,7 @@ def test_a_key_from_a_file_is_sent_and_stored_nowhere_even_when_the_server_repea
 ) -> None:
     key = "sk-very-secret"
     (tmp_path / "key").write_text(f"{key}\n")
+    (tmp_path / "key").chmod(0o600)
     out = tmp_path / "out"
     out.mkdir()
     body = f"bad key {key}!".encode()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r8.evidence.journal import Journal, run_to_json, write_json_atomic
+from r8.sensitive import masked, masked_json
 
 if TYPE_CHECKING:
     from r8.model import Run
@@ -39,7 +40,7 @@ class Recording:
         prelude: Path | None = None,
         **campaign: object,
     ) -> Recording:
-        """Make the directory, write the plan into it, and keep the site file as used.
+        """Make the directory, write the plan into it, and keep the site file less its secrets.
 
         `campaign` is what the whole campaign set out to run: whoever verifies a bundle later can
         name a cell that was left out. `prelude` holds journals and raw files of the phases this
@@ -47,7 +48,7 @@ class Recording:
         """
         directory = root / run.scenario / f"{run.run_id}.partial"
         (directory / RAW).mkdir(parents=True)
-        (directory / RAW / "site.toml").write_text(site_text)
+        (directory / RAW / "site.toml").write_text(masked(site_text))
         recording = cls(run=run, directory=directory)
         recording.update(run)
         if prelude is None:
@@ -80,7 +81,9 @@ class Recording:
                 "name": name,
                 "mono_ns": mono_ns,
                 "wall_ns": time.time_ns(),
-                "detail": json.dumps(detail, sort_keys=True, default=str) if detail else None,
+                "detail": json.dumps(masked_json(detail), sort_keys=True, default=str)
+                if detail
+                else None,
             },
         )
         self.sync()

@@ -16,6 +16,7 @@ from r8.lab.site.fitting import Fitting, PlacedFault, Where, nearest
 from r8.lab.site.machines import Engine
 from r8.lab.site.plan import lifetimes_of, places
 from r8.lab.site.values import Fault
+from r8.sensitive import secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +83,24 @@ def _read(tables: Mapping[str, Any]) -> tuple[Site, list[PlacedFault]]:
     for across in (_engines, _lifetimes, _levels, _ports, _folders):
         for fault in across(site):
             fitting.add(tuple(fault.where.split(".")), fault.what, fault.next_step)
+    for where, kind in _secrets(tables, ()):
+        step = "export it where R8 is started and leave it out here; in a command name the variable"
+        fitting.add(where, f"holds a secret ({kind}), and every run keeps a copy of the file", step)
     return site, fitting.faults
+
+
+def _secrets(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
+    """Place and kind of every secret: in a text, under its name, or as words of a command."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            named = f"{key}={one}" if isinstance(one, str) else ""
+            found = next(secrets_in(named), None)
+            yield from [((*where, key), found[1])] if found else _secrets(one, (*where, key))
+    elif isinstance(value, list) and all(isinstance(one, str) for one in value):
+        yield from ((where, kind) for _, kind in secrets_in(" ".join(value)))
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _secrets(one, (*where, number))
 
 
 def _defined(tables: Mapping[str, Any], table: str) -> set[str]:

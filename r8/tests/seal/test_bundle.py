@@ -12,7 +12,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
 
 from r8.cli import main as cli
-from r8.errors import R8Error, UsageError
+from r8.errors import UsageError
 from r8.evidence.reader import read_run
 from r8.forensics.certificate import certify, connect_settled
 from r8.metrics.measure import measure
@@ -105,25 +105,6 @@ def test_an_ssh_key_signs_and_another_ssh_key_does_not_verify(
     assert tools.failed(tools.checks(bundle, tmp_path / "w", ours)) == {}
     assert set(tools.failed(tools.checks(bundle, tmp_path / "w", theirs))) == {"signature"}
     assert not keys.verifies(ours, b"no signature", b"payload")
-
-
-def test_a_private_key_is_for_its_owner_alone_and_never_overwritten(tmp_path: Path) -> None:
-    keys.make_ed25519(tmp_path / "key")
-    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
-    with pytest.raises(UsageError, match="there is a key already"):
-        keys.make_ed25519(tmp_path / "key")
-
-
-@pytest.mark.parametrize(
-    "text", ["", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"]
-)
-def test_a_file_that_is_no_key_is_one_line(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "k"
-    path.write_text(text)
-    with pytest.raises(R8Error, match="not an Ed25519 key"):
-        keys.public_key(path)
-    with pytest.raises(R8Error, match="not an Ed25519 key"):
-        keys.Ed25519Key(path)
 
 
 SECRETS = (

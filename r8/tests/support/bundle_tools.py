@@ -167,6 +167,15 @@ def edit_json(path: Path, change: Callable[[Any], None]) -> None:
     path.write_text(json.dumps(value, indent=2))
 
 
+def edit_column(run: Path, table: str, column: str, change: Callable[[Any], Any]) -> None:
+    """Change every value of a column of a run, and its manifest with it."""
+    path = run / f"{table}.parquet"
+    rows = pq.read_table(path)
+    values = [{**row, column: change(row[column])} for row in rows.to_pylist()]
+    pq.write_table(type(rows).from_pylist(values, schema=rows.schema), path)
+    (run / MANIFEST).write_text(manifest_text(run))
+
+
 def edit_rows(tree: Path, table: str, change: Callable[[dict[str, Any]], None]) -> None:
     """Change every measured row of a table of the first run."""
     path = min(tree.glob(f"runs/*/*/{table}.parquet"))

@@ -63,6 +63,7 @@ seal-values-differ = { $n } of { $of } differ: { $rows }
 seal-not-recomputed = the verdicts could not be recomputed
 seal-results = { $result }: { $reproduced } claims reproduced
 seal-other-results = the signed statement names other results
+seal-secret-found = { $run }: a secret ({ $kind }) stands in { $file }, line { $line }; lines with secrets in all: { $n }
 seal-not-redacted = nothing was taken out, and nothing says so
 seal-taken-out = taken out: { $n } { $kind }
 seal-redacted = no address is left in texts

@@ -63,6 +63,7 @@ seal-values-differ = { $of } 行中 { $n } 行不同：{ $rows }
 seal-not-recomputed = 无法重新计算判定
 seal-results = { $result }：{ $reproduced } 项主张复现
 seal-other-results = 已签名的声明所列结果不同
+seal-secret-found = { $run }：{ $file } 第 { $line } 行有一个机密（{ $kind }）；共 { $n } 行
 seal-not-redacted = 没有删去内容，也没有此类声明
 seal-taken-out = 已删去：{ $n } 个 { $kind }
 seal-redacted = 文本中没有遗留地址

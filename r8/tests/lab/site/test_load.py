@@ -289,3 +289,22 @@ def test_a_container_needs_the_command_that_prints_the_engines_pid(tmp_path: Pat
 def test_an_undefined_name_in_a_command_is_an_error() -> None:
     with pytest.raises(SiteError, match="model_dir"):
         fill(("serve", "{model_dir}"), {"port": "1"}, where="engine.command")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("[engine.env]", '[engine.env]\nHF_TOKEN = "hf_AbCdEfGhIjKlMnOpQrStUv12"', "HF_TOKEN"),
+        ('"--port", "{port}",', '"--port", "{port}", "--api-key", "k1e2y3",', "engine.command"),
+        ("port = 8197", 'port = 8197\nbase_url = "http://u:k1e2y3@h:1"', "a.base_url"),
+    ],
+)
+def test_a_secret_in_a_site_file_is_refused_without_being_shown(
+    tmp_path: Path, old: str, new: str, place: str
+) -> None:
+    lines = _lines(_path(tmp_path, REHEARSAL, (old, new)))
+    told = [one for one in lines if "holds a secret" in one]
+    assert [place in one for one in told] == [True]
+    assert "export it where R8 is started" in told[0]
+    assert "k1e2y3" not in told[0]
+    assert "AbCd" not in told[0]

@@ -1,0 +1,71 @@
+"""Every text of a directory: lines of files, of packed ones too, and texts of Parquet columns."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_BLOCK_CHARS = 4 << 20
+_BATCH_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A piece of text: a block of lines of a file, or one value of a column."""
+
+    file: str  # with the column, for a Parquet file
+    line: int  # of its first line, or the row, from 1
+    text: str
+
+
+def texts_of(directory: Path) -> Iterator[Text]:
+    """Every text below a directory, file by file; equal values of a batch of rows once."""
+    for path in sorted(one for one in directory.rglob("*") if one.is_file()):
+        name = path.relative_to(directory).as_posix()
+        yield from _of_parquet(path, name) if path.suffix == ".parquet" else _of_lines(path, name)
+
+
+def _of_lines(path: Path, name: str) -> Iterator[Text]:
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    number = 1
+    with opened(path, "rt", encoding="utf-8", errors="backslashreplace") as lines:
+        while block := lines.readlines(_BLOCK_CHARS):
+            yield Text(file=name, line=number, text="".join(block))
+            number += len(block)
+
+
+def _of_parquet(path: Path, name: str) -> Iterator[Text]:
+    with pq.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        said = {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+        yield Text(file=f"{name} (metadata)", line=1, text=json.dumps(said))
+        columns = [one.name for one in schema if _holds_text(one.type)]
+        first = 1
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+            for column in columns:
+                values = _flat(batch.column(column))
+                for value in values.unique().to_pylist():
+                    if value:
+                        row = first + pc.index(values, value).as_py()
+                        yield Text(file=f"{name} ({column})", line=row, text=str(value))
+            first += batch.num_rows
+
+
+def _holds_text(kind: Any) -> bool:
+    return not (
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    ) and not (pa.types.is_list(kind) and not _holds_text(kind.value_type))
+
+
+def _flat(column: Any) -> Any:
+    return column.flatten() if pa.types.is_list(column.type) else column
