@@ -134,7 +134,7 @@ def test_any_text_is_words_alone(
 
 @pytest.mark.qualify
 @pytest.mark.parametrize("check", CHECKS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(text=TEXTS)
 def test_all_of_unicode_is_words_alone(
     found: Judged, text: str, check: Callable[[Judged, str], None]
