@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -25,6 +26,7 @@ import pytest
 from r8.errors import R8Error, told
 from r8.evidence.reader import read_run
 from r8.lab.campaign.campaign import open_campaign, plan_campaign
+from r8.lab.instruments import probes
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.rehearsal import fallback
 from r8.lab.rehearsal.fallback import LOOP
@@ -75,6 +77,7 @@ RANK_BYTES = 24 * MIB
 # So much of a save has reached the device when something happens to it.
 MIDDLE_BYTES = 8 * MIB
 PATIENCE_S = 60.0
+PAUSE_S = 0.7
 PASSING = {Answer.HELD, Answer.NOT_APPLICABLE}
 
 SITE = """
@@ -127,6 +130,11 @@ class Bench:
     def control(self) -> FaultControl:
         return control_of(self.device)
 
+    @property
+    def stuffing(self) -> Path:
+        """A file that takes the room of the device."""
+        return self.device.kv_dir.parent / "stuffing"
+
     def run(self) -> Path:
         """One cell; its run directory, also of one that broke. R8Error where the cell broke."""
         words = {"checkout": CHECKOUT, "python": sys.executable, "dir": self.device.kv_dir}
@@ -142,28 +150,60 @@ class Bench:
     def findings(self) -> dict[str, Finding]:
         return findings(read_run(self.run()))
 
+    def mount_anew(self) -> None:
+        """No more faults; a file system that ended itself comes back by its log."""
+        self.control.clear_faults()
+        mount = self.device.kv_dir.parent
+        subprocess.run(["umount", str(mount)], check=True)
+        subprocess.run(["mount", f"/dev/{self.device.block_device}", str(mount)], check=True)
+
+    def mend(self) -> None:
+        """The device as the next cell expects it: whole and empty."""
+        self.mount_anew()
+        self.stuffing.unlink(missing_ok=True)
+        for left in self.device.kv_dir.iterdir():
+            shutil.rmtree(left)
+
+
+@pytest.fixture(name="shaped", scope="module")
+def _shaped(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Supervisor, ShapedDevice]]:
+    """One device for all cells: making it takes longer than most of what is done on it."""
+    home = tmp_path_factory.mktemp("device")
+    with (
+        Supervisor(home / "supervisor") as supervisor,
+        faulty_device(SHAPE, supervisor, home, "array", IMAGE_BYTES) as device,
+    ):
+        yield supervisor, device
+
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    with (
-        Supervisor(tmp_path / "supervisor") as supervisor,
-        faulty_device(SHAPE, supervisor, tmp_path, "array", IMAGE_BYTES) as device,
-    ):
-        made = Bench(tmp_path, supervisor, device)
-        real = stages.act
+def bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shaped: tuple[Supervisor, ShapedDevice]
+) -> Iterator[Bench]:
+    supervisor, device = shaped
+    # Seven samples are enough of a pause; a site's devices get longer ones.
+    for module in (checkpointing, stages):
+        monkeypatch.setattr(module, "QUIET_S", PAUSE_S)
+    monkeypatch.setattr(probes, "SETTLE_S", PAUSE_S)
+    made = Bench(tmp_path, supervisor, device)
+    made.control.reset_counters()
+    real = stages.act
 
-        def act(stage: Stage, phase: str, orders: Any) -> list[dict[str, Any]]:
-            if phase != "measure" or made.strike is None:
-                return real(stage, phase, orders)
-            thread = threading.Thread(target=_in_the_middle, args=(made, stage))
-            thread.start()
-            try:
-                return real(stage, phase, orders)
-            finally:
-                thread.join(PATIENCE_S)
+    def act(stage: Stage, phase: str, orders: Any) -> list[dict[str, Any]]:
+        if phase != "measure" or made.strike is None:
+            return real(stage, phase, orders)
+        thread = threading.Thread(target=_in_the_middle, args=(made, stage))
+        thread.start()
+        try:
+            return real(stage, phase, orders)
+        finally:
+            thread.join(PATIENCE_S)
 
-        monkeypatch.setattr(checkpointing, "act", act)
-        yield made
+    monkeypatch.setattr(checkpointing, "act", act)
+    yield made
+    made.mend()
 
 
 def _in_the_middle(bench: Bench, stage: Stage) -> None:
@@ -262,11 +302,9 @@ def test_a_rank_killed_in_the_middle_leaves_an_invalid_cell_and_nothing_half_ren
 
 
 def test_a_full_file_system_leaves_an_invalid_cell_with_the_reason(bench: Bench) -> None:
-    stuffing = bench.device.kv_dir.parent / "stuffing"
-
     def fill(_bench: Bench, _stage: Stage) -> None:
         free = os.statvfs(bench.device.kv_dir.parent)
-        with stuffing.open("wb") as file, contextlib.suppress(OSError):
+        with bench.stuffing.open("wb") as file, contextlib.suppress(OSError):
             os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - MIB)
 
     bench.strike = fill
@@ -295,10 +333,6 @@ def test_a_device_that_takes_no_write_says_so_first(bench: Bench) -> None:
         bench.run()
     lines = told(raised.value)
     assert "Input/output error" in lines[0], lines
-    control.clear_faults()
-    mount = bench.device.kv_dir.parent
-    subprocess.run(["umount", str(mount)], check=True)
-    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
 
 
 def test_a_device_whose_log_is_gone_says_so_before_what_could_not_be_removed(bench: Bench) -> None:
@@ -311,10 +345,6 @@ def test_a_device_whose_log_is_gone_says_so_before_what_could_not_be_removed(ben
     lines = told(raised.value)
     assert "Input/output error" in lines[0], lines
     assert "files of a transfer" in lines[-1], lines
-    control.clear_faults()
-    mount = bench.device.kv_dir.parent
-    subprocess.run(["umount", str(mount)], check=True)
-    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
 
 
 def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_survives(
@@ -325,10 +355,7 @@ def test_a_device_that_fails_flushes_commits_nothing_and_the_earlier_checkpoint_
     with contextlib.suppress(R8Error):  # what cannot be removed from a dead file system is said
         bench.run()
     assert bench.struck == ["in the middle"]
-    bench.control.clear_faults()
-    mount = bench.device.kv_dir.parent
-    subprocess.run(["umount", str(mount)], check=True)
-    subprocess.run(["mount", f"/dev/{bench.device.block_device}", str(mount)], check=True)
+    bench.mount_anew()
     (evidence,) = [read_run(path.parent) for path in bench.home.glob("runs/*/*/MANIFEST.sha256")]
     found = findings(evidence)
     assert found["W1"].answer is Answer.REFUTED

@@ -183,7 +183,7 @@ def test_engines_take_turns_and_serve_until_the_next_one_is_due(
     orders = {
         name: first
         | {"log": str(tmp_path / f"{name}.log"), "turn": {"directory": str(turns), "number": k}}
-        | {"after_ns": k * period_ns, "serve_after_ns": (1 + 3 * k) * period_ns}
+        | {"after_ns": k * period_ns, "serve_after_ns": (2 + 3 * k) * period_ns // 2}
         for k, name in enumerate(("w0", "w1"))
     }
     one, two = pool.order("measure", orders, timeout_s=60.0)
