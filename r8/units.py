@@ -37,8 +37,3 @@ def gb_per_s(rate_bytes_per_s: float, gb_bytes: int = BYTES_PER_GB) -> float:
 def mb_per_s(rate_bytes_per_s: float) -> float:
     """Decimal megabytes per second."""
     return rate_bytes_per_s / BYTES_PER_MB
-
-
-def mib(size_bytes: float) -> float:
-    """Binary mebibytes."""
-    return size_bytes / BYTES_PER_MIB

@@ -11,7 +11,6 @@ from r8.errors import UsageError
 from r8.forensics.rule import Rule
 from r8.forensics.rules import RULES
 from r8.report.words import render_part, say
-from r8.units import mib
 
 WIDTH = 88
 INDENT = 11
@@ -27,13 +26,9 @@ def explain(rule_id: str, language: str = "en") -> str:
 
     """
     rule = _rule(rule_id)
-    # Limits of bytes are whole mebibytes, and read so.
-    limits = {
-        name: f"{mib(one):.0f} MiB" if name.endswith("_bytes") and isinstance(one, int) else one
-        for name, one in rule.thresholds.items()
-    }
     parts = [
-        (name, render_part(rule.entry, part, limits, language)) for part, name in PARTS.items()
+        (name, render_part(rule.entry, part, rule.thresholds, language))
+        for part, name in PARTS.items()
     ]
     answers = "audit-answers"
     if isinstance(rule, Rule):

@@ -20,7 +20,7 @@ from fluent.runtime import FluentBundle, FluentResource
 from r8.message import Answer, Check, Fact, Facts, Message, parse_reason
 from r8.model import Finding
 from r8.text import Markdown, Visible
-from r8.units import NS_PER_S, mb_per_s, ms_from_ns, s_from_ns
+from r8.units import BYTES_PER_GIB, BYTES_PER_MIB, NS_PER_S, mb_per_s, ms_from_ns, s_from_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -60,6 +60,10 @@ _UNITS = {
     "_deviation": "deviation",
     "_ratio": "ratio",
 }
+
+
+# Bytes to the last one, where two rounded sizes would look the same.
+_EXACT = "bytes, exact"
 
 
 def render(message: Message, language: str = "en") -> Visible:
@@ -181,8 +185,17 @@ def _time(value_ns: float) -> str:
     return f"{ms_from_ns(value_ns):.3f} ms"
 
 
+def _size(size_bytes: float) -> str:
+    """Binary units, two digits behind the point; JSON has the bytes."""
+    for unit, name in ((BYTES_PER_GIB, "GiB"), (BYTES_PER_MIB, "MiB")):
+        if abs(size_bytes) >= unit:
+            return f"{size_bytes / unit:.2f}".rstrip("0").rstrip(".") + f" {name}"
+    return f"{round(size_bytes)} B"
+
+
 _FORMATS: dict[str, Callable[[float], str]] = {
-    "bytes": lambda size: f"{round(size)} B",
+    "bytes": _size,
+    _EXACT: lambda size: f"{round(size)} B",
     "bytes/s": lambda rate: f"{mb_per_s(rate):.1f} MB/s",
     "ns": _time,
     "share": lambda share: f"{100 * share:.4g}%",
@@ -225,14 +238,25 @@ def valued(value: Fact, unit: str) -> str:
 def _check_facts(check: Check, language: str) -> dict[str, str]:
     # Words that are none would leave a hole in a row of numbers.
     found = {name: text or "-" for name, text in _shown_facts(check.facts, language).items()}
-    write = valued if "unit" in check.facts else shown
-    found["measured"] = _words(check.measured, language) or write(check.measured, check.unit)
+    write, unit = valued if "unit" in check.facts else shown, _unit_of(check)
+    found["measured"] = _words(check.measured, language) or write(check.measured, unit)
     if not isinstance(check.limit, tuple):
-        limit = _words(check.limit, language) or write(check.limit, check.unit)
+        limit = _words(check.limit, language) or write(check.limit, unit)
         return found | {"limit": limit}
-    each = [_words(one, language) or shown(one, check.unit) for one in check.limit]
+    each = [_words(one, language) or shown(one, unit) for one in check.limit]
     found |= {"limit": ", ".join(each), "low": each[0], "high": each[-1]}
     return found | {"side": _side(check.measured, check.limit)}
+
+
+def _unit_of(check: Check) -> str:
+    """The check's unit; exact bytes where a rounded size would hide how its two sides differ."""
+    ends = check.limit if isinstance(check.limit, tuple) else (check.limit,)
+    hidden = (one for one in ends if one != check.measured)
+    if check.unit == "bytes" and shown(check.measured, "bytes") in {
+        shown(one, "bytes") for one in hidden
+    }:
+        return _EXACT
+    return check.unit
 
 
 def _side(measured: Fact, limit: tuple[Fact, ...]) -> str:

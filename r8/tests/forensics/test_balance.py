@@ -96,7 +96,7 @@ def balanced(device: int, process: int, elsewhere: int | None = None) -> Case:
 def test_c4_holds_when_all_layers_agree(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(system_read_bytes=10 * MIB)))["C4"]
     assert found.answer is Answer.HELD
-    assert f"loop0 read {KV} B / engine hit {KV} B = 1.0000" in said(found)
+    assert "loop0 read 32 MiB / engine hit 32 MiB = 1.0000" in said(found)
     excess = check_of(found, "c4-process-excess")
     assert (excess.measured, excess.limit) == (10 * MIB, 32 * MIB)
 
@@ -118,7 +118,7 @@ def test_c4_refutes_a_second_reader_of_the_device(tmp_path: Path) -> None:
     spec = SyntheticRun(device_read_bytes=KV * 2, process_read_bytes=KV)
     found = findings(judged_run(tmp_path, spec))["C4"]
     assert found.answer is Answer.REFUTED
-    assert f"process read {KV} B >= 65766687 B (98% of the device) [refuted]" in said(found)
+    assert "process read 32 MiB >= 62.72 MiB (98% of the device) [refuted]" in said(found)
 
 
 def test_c4_refutes_an_engine_that_hit_nothing(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_c4_wants_a_large_surplus_matched_by_other_devices(tmp_path: Path) -> No
     spec = SyntheticRun(run_id="unmatched", process_read_bytes=KV + 40 * MIB, **base)  # type: ignore[arg-type]
     found = findings(judged_run(tmp_path, spec))["C4"]
     assert found.answer is Answer.REFUTED
-    assert f"other devices read 0 B >= {8 * MIB} B [refuted]" in said(found)
+    assert "other devices read 0 B >= 8 MiB [refuted]" in said(found)
 
 
 def test_c4_does_not_let_a_loop_devices_backing_disk_explain_a_surplus(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_c4_compares_members_with_their_array(tmp_path: Path) -> None:
     spec = SyntheticRun(kv_device="md0", kv_members=("nvme2n1", "nvme3n1"))
     held = findings(judged_run(tmp_path, spec))["C4"]
     assert held.answer is Answer.HELD
-    assert f"members read {KV} B against {KV} B of md0" in said(held)
+    assert "members read 32 MiB against 32 MiB of md0" in said(held)
 
     def one_member_silent(tables: Tables) -> None:
         for row in tables["probes"]:

@@ -140,7 +140,7 @@ def test_c2_refutes_a_pool_smaller_than_the_measured_sessions(tmp_path: Path) ->
 
     found = findings(judged_run(tmp_path, SyntheticRun(), edit))["C2"]
     assert found.answer is Answer.REFUTED
-    assert "pool 1000 B >= 33554432 B of the measured sessions [refuted]" in said(found)
+    assert "pool 1000 B >= 32 MiB of the measured sessions [refuted]" in said(found)
 
 
 def test_c2_refutes_a_device_still_writing_before_the_drop(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_c3_holds_after_a_drop_that_left_nothing(tmp_path: Path) -> None:
 def test_c3_refutes_a_cache_that_is_still_warm(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(resident_share=1.0)))["C3"]
     assert found.answer is Answer.REFUTED
-    assert "32 of 32 files above 1% resident, 67108864 B of 67108864 B" in said(found)
+    assert "32 of 32 files above 1% resident, 64 MiB of 64 MiB" in said(found)
 
 
 def test_c3_refutes_one_file_just_above_the_limit(tmp_path: Path) -> None:

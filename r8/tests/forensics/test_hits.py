@@ -120,7 +120,7 @@ def test_c6_refutes_a_server_with_prefix_caching_on(tmp_path: Path) -> None:
 def test_c6_refutes_a_tier_in_dram_that_served_half(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(device_read_bytes=16_777_216)))["C6"]
     assert found.answer is Answer.REFUTED
-    assert "not covered by the device 16777216 B <= 671089 B [refuted]" in said(found)
+    assert "not covered by the device 16 MiB <= 671089 B [refuted]" in said(found)
 
 
 @pytest.mark.parametrize("key", ["chunk_tokens", "cpu_tier_bytes"])

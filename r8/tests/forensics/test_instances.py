@@ -146,7 +146,7 @@ def test_s1_holds_when_every_engine_read_its_share(tmp_path: Path) -> None:
     found = findings(scaling_run(tmp_path, 2, read_s=TWO_S))["S1"]
     assert found.answer is Answer.HELD, said(found)
     assert "2 engines in 2 process trees" in said(found)
-    assert "instances hit 16777216 + 16777216 = 33554432 B" in said(found)
+    assert "instances hit 16777216 + 16777216 bytes = 32 MiB" in said(found)
 
 
 def test_s1_refutes_an_engine_that_read_what_another_one_hit(tmp_path: Path) -> None:

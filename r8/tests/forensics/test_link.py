@@ -190,7 +190,7 @@ def test_c9_is_unknown_without_readings(tmp_path: Path) -> None:
 def test_c4_holds_the_wire_to_its_own_calibration(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(run_id="a", **ARRAY), fabric()))["C4"]
     assert found.answer is Answer.HELD
-    assert "calibrated 102000000 B / 100000000 B = 1.0200: " in said(found)
+    assert "calibrated 97.27 MiB / 95.37 MiB = 1.0200: " in said(found)
     # A cache between adapter and engine, or a second user of the adapter.
     for name, ratio in {"b": 0.9, "c": 1.1}.items():
         spec = SyntheticRun(run_id=name, **ARRAY)

@@ -75,8 +75,8 @@ def test_c11_wants_every_loaded_line_to_name_the_module_and_the_last_one_to_be_a
 def test_c11_holds_for_a_patched_engine_that_says_and_counts_so(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun()))["C11"]
     assert found.answer is Answer.HELD
-    assert "patch read 33554432 B = 33554432 B expected" in said(found)
-    assert "32 segments >= 33554432 B / 1048576 B = 32" in said(found)
+    assert "patch read 32 MiB = 32 MiB expected" in said(found)
+    assert "32 segments >= 32 MiB / 1 MiB = 32" in said(found)
 
 
 def test_c11_refutes_a_patch_the_running_engine_never_loaded(tmp_path: Path) -> None:
@@ -96,13 +96,13 @@ def test_c11_refutes_a_patched_arm_in_serial_mode(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(patch_mode="serial")))["C11"]
     assert found.answer is Answer.REFUTED
     assert "engine says mode serial = parallel [refuted]" in said(found)
-    assert "16 segments >= 33554432 B / 1048576 B = 32 [refuted]" in said(found)
+    assert "16 segments >= 32 MiB / 1 MiB = 32 [refuted]" in said(found)
 
 
 def test_c11_refutes_a_patch_that_is_loaded_and_reads_nothing(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun(patch_reads=False)))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "0 R8-PATCH read lines in the measured phase, 33554432 B expected" in said(found)
+    assert "0 R8-PATCH read lines in the measured phase, 32 MiB expected" in said(found)
 
 
 def test_c11_refutes_misses_and_short_reads(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_c11_refutes_misses_and_short_reads(tmp_path: Path) -> None:
     short = SyntheticRun(run_id="short", hit_tokens=768)
     found = findings(judged_run(tmp_path, short))["C11"]
     assert found.answer is Answer.REFUTED
-    assert "patch read 25165824 B = 33554432 B expected [refuted]" in said(found)
+    assert "patch read 24 MiB = 32 MiB expected [refuted]" in said(found)
 
 
 def test_c11_refutes_a_patched_arm_on_the_base_file(tmp_path: Path) -> None:

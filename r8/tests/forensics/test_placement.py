@@ -100,7 +100,7 @@ def test_c5_holds_below_one_percent_of_the_kv_bytes(tmp_path: Path) -> None:
     spec = SyntheticRun(other_device_read_bytes=262_144)
     found = findings(judged_run(tmp_path, spec))["C5"]
     assert found.answer is Answer.HELD
-    assert "loop1 read 262144 B / 33554432 B of KV = 0.0078 < 0.0100" in said(found)
+    assert "loop1 read 262144 B / 32 MiB of KV = 0.0078 < 0.0100" in said(found)
 
 
 def test_c5_refutes_reads_of_the_other_tier(tmp_path: Path) -> None:

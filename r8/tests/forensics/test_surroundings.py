@@ -72,7 +72,7 @@ def test_g1_weighs_memory_in_use_before_the_start(
     found = judged(tmp_path, edit, "G1")
     assert found.answer is answer
     if answer is Answer.REFUTED:
-        assert "0000:0c:00.0: 30000000000 B in use <= 2061416530 B [refuted]" in said(found)
+        assert "0000:0c:00.0: 27.94 GiB in use <= 1.92 GiB [refuted]" in said(found)
 
 
 def test_g1_does_not_apply_without_a_gpu_and_is_unknown_without_a_capture(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_the_twin_carries_every_rule_with_its_arithmetic(pair: tuple[str, str]) 
     text = pair[0]
     section = text[text.index("## Certificate, with its arithmetic") :]
     assert section.count("### c-b") == 6
-    assert "loop0 read 16777216 B" in section or "engine hit" in section
+    assert "loop0 read 16 MiB" in section or "engine hit" in section
 
 
 def test_the_chinese_report_has_the_numbers_and_sections_of_the_english(

@@ -14,7 +14,7 @@ from fluent.syntax.visitor import Visitor
 
 from r8.audit.rules import RULES as AUDIT_RULES
 from r8.forensics.rules import RULES
-from r8.message import Check, Fact, Message, missing, not_applicable
+from r8.message import Check, Fact, Message, Op, compared, missing, not_applicable
 from r8.model import Basis, Outcome
 from r8.report.words import (
     CATALOGUES,
@@ -230,8 +230,13 @@ def test_a_new_id_is_seen_where_it_is_made() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (33554432, "bytes", "33554432 B"),
-        (33554431.6, "bytes", "33554432 B"),
+        (1_048_575, "bytes", "1048575 B"),
+        (1_048_576, "bytes", "1 MiB"),
+        (805_310_784, "bytes", "768 MiB"),
+        (805_355_520.4, "bytes", "768.05 MiB"),
+        (1_073_741_823, "bytes", "1024 MiB"),
+        (1_610_612_736, "bytes", "1.5 GiB"),
+        (-2_097_152, "bytes", "-2 MiB"),
         (999_999_999, "ns", "1000.000 ms"),
         (1_000_000_000, "ns", "1.000 s"),
         (0.05, "share", "5%"),
@@ -247,6 +252,34 @@ def test_a_new_id_is_seen_where_it_is_made() -> None:
 )
 def test_a_value_is_written_with_its_unit(value: Fact, unit: str, text: str) -> None:
     assert shown(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("measured", "op", "limit", "sides"),
+    [
+        (33_554_432, "==", 33_554_432, "32 MiB = 32 MiB"),
+        (33_554_431, "==", 33_554_432, "33554431 B = 33554432 B"),
+        (25_165_824, "==", 33_554_432, "24 MiB = 32 MiB"),
+    ],
+)
+def test_rounded_sizes_never_hide_that_two_sides_differ(
+    measured: int, op: Op, limit: int, sides: str
+) -> None:
+    facts = {"instance": "a"}
+    check = compared("bytes", (measured, op, limit), "c11-read-bytes", unit="bytes", facts=facts)
+    assert sides in render_check(check)
+    for language in LANGUAGES:
+        assert all(side in render_check(check, language) for side in sides.split(" = "))
+
+
+def test_a_range_that_rounds_to_what_was_measured_is_written_in_bytes() -> None:
+    facts = {"device": "md0", "read_bytes": 33_554_432}
+    limit = (33_554_433, 33_554_440)
+    check = compared(
+        "bytes", (33_554_432, "within", limit), "c4-members", unit="bytes", facts=facts
+    )
+    assert "33554432 B" in render_check(check)
+    assert "33554433 B to 33554440 B" in render_check(check)
 
 
 def test_what_is_not_in_the_catalogues_is_no_text() -> None:

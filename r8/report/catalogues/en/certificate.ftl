@@ -464,7 +464,7 @@ s1-process = { $instance }: process read { $measured }, { $low } to { $high } al
     .otherwise = This engine read less than it hit, or what another one hit: it was served from a cache, or did the other's work.
 s1-told-apart = { $engines } engines in { $trees } process trees
     .otherwise = engine.root_pid gives one process for several engines: their bytes cannot be told apart.
-s1-sum = instances hit { $each } = { $hit_bytes }, device read { $measured }, { $low } to { $high } allowed
+s1-sum = instances hit { $each } bytes = { $hit_bytes }, device read { $measured }, { $low } to { $high } allowed
     .otherwise = What the engines found together is not what their device read.
 s1-sum-unknown = sum of the instances not known
     .otherwise = An instance or the device is silent.

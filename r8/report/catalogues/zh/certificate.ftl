@@ -464,7 +464,7 @@ s1-process = { $instance }：进程读取 { $measured }，允许 { $low } 至 { 
     .otherwise = 该引擎读取少于其命中，或读取了别的引擎命中的内容：它由缓存供给，或替别的引擎工作。
 s1-told-apart = { $engines } 个引擎位于 { $trees } 棵进程树
     .otherwise = engine.root_pid 为多个引擎给出同一进程：其字节无法区分。
-s1-sum = 各实例命中 { $each } = { $hit_bytes }，设备读取 { $measured }，允许 { $low } 至 { $high }
+s1-sum = 各实例命中 { $each } 字节 = { $hit_bytes }，设备读取 { $measured }，允许 { $low } 至 { $high }
     .otherwise = 各引擎找到之和不等于其设备所读。
 s1-sum-unknown = 各实例之和未知
     .otherwise = 某实例或设备没有读数。

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.root
-KV_BYTES = 32 << 20
 O_DIRECT_ON_TMPFS_SINCE = (6, 6)
 HELD = {Answer.HELD, Answer.NOT_APPLICABLE}
 
@@ -49,7 +48,7 @@ def test_a_clean_cell_passes_every_rule(testbed: ShapedBed) -> None:
     silent = {name for name, one in found.items() if one.answer is Answer.NOT_APPLICABLE}
     # No recompute arm, no GPU, one engine, nothing written.
     assert silent <= {"C7", "G1", "S1", "W1", "W2", "W3"}
-    assert f"engine hit {KV_BYTES} B = 1.00" in said(found["C4"])
+    assert "engine hit 32 MiB = 1.00" in said(found["C4"])
 
 
 def test_a_page_cache_left_warm_is_refuted_by_residency_and_by_bytes(testbed: ShapedBed) -> None:
