@@ -8,7 +8,7 @@ import pytest
 
 from r8.tests.support.metric_case import CEILING, MB_SECTORS, S, metric, only, sample
 from r8.tests.support.run_factory import Row, SyntheticRun
-from r8.tests.support.run_factory_rows import MEASURE_BEGIN
+from r8.tests.support.run_factory_rows import MEASURE_BEGIN, measure_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,3 +94,17 @@ def test_calibrations_of_two_devices_are_not_mixed(tmp_path: Path) -> None:
         calibration=another_device,
     )
     assert (found.value, found.reason) == (None, "several_devices_calibrated n=2")
+
+
+@pytest.mark.parametrize("statistic", ["mean", "busy", "peak_1s"])
+def test_a_device_that_was_not_sampled_has_no_bandwidth_of_no_window(
+    tmp_path: Path, statistic: str
+) -> None:
+    found = metric(
+        tmp_path,
+        SyntheticRun(),
+        "device_read_bandwidth",
+        statistic,
+        probes=only(sample(measure_end(SyntheticRun()), 1)),
+    )
+    assert (found.value, found.n, found.reason) == (None, 0, "no_sample_before")

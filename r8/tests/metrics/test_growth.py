@@ -193,6 +193,8 @@ def test_pages_of_an_engine_count_while_no_other_phase_runs(
     made: duckdb.DuckDBPyConnection, samples: list[Sample], grown: int | None
 ) -> None:
     marks = [("populate_end", 3), ("rewarm_end", 5), ("measure_begin", 10), ("measure_end", 20)]
+    # A phase that ends, or begins, at the very instant of the window's end is not beside it.
+    marks += [("settle_end", 10), ("settle_begin", 20)]
     for name, at in [*marks, ("warm_begin", 25), ("control_begin", 40), ("note", 22), ("note", 8)]:
         made.execute("INSERT INTO events VALUES ('r', ?, ?)", [name, at])
     for series in ('hits_total{engine="0"}', "hits"):

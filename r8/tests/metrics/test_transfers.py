@@ -62,6 +62,14 @@ def test_what_was_served_is_set_beside_the_model(tmp_path: Path) -> None:
     assert value(run, "utilisation_over_modelled", "pace").value == pytest.approx(1, abs=0.001)
 
 
+def test_switches_that_nobody_served_have_no_utilisation_and_say_so(tmp_path: Path) -> None:
+    def nothing(tables: Tables) -> None:
+        tables["events"] = [row for row in tables["events"] if row["name"] != "work"]
+
+    found = value(switching(tmp_path, nothing), "utilisation_measured")
+    assert (found.value, found.n, found.reason) == (None, 0, "no_work")
+
+
 def test_the_view_is_the_function_at_every_number_of_switches(tmp_path: Path) -> None:
     with connect([switching(tmp_path)]) as connection:
         rows = connection.execute(

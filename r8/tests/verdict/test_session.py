@@ -216,7 +216,9 @@ def test_a_metric_is_asked_by_phase_and_statistic(tmp_path: Path) -> None:
         session.value(run, "ttft").reason
         == f"rows_of_metric n={n_statistics(session, run)} metric=ttft"
     )
-    assert session.value(run, "nothing").reason == "rows_of_metric n=0 metric=nothing"
+    absent = session.value(run, "nothing")
+    assert (absent.value, absent.n) == (None, 0)
+    assert absent.reason == "rows_of_metric n=0 metric=nothing"
 
 
 def n_statistics(session: Any, run: Run) -> int:
