@@ -70,7 +70,9 @@ def test_the_tests_beside_a_file_begin_with_its_own() -> None:
     assert own == "r8/tests/verdict/test_intervals.py"
     assert package == "r8/tests/verdict"
     assert beside("r8/message.py") == ["r8/tests/test_message.py"]
-    assert beside("data/queries/metrics.sql")[0] == "r8/tests/metrics"
+    folders = ["r8/tests/metrics", "r8/tests/forensics"]
+    assert beside("data/queries/metrics.sql") == folders
+    assert beside("data/queries/timelines.sql") == ["r8/tests/metrics/test_timelines.py", *folders]
 
 
 def _trials(tmp_path: Path, survived: int) -> list[Trial]:

@@ -57,13 +57,13 @@ class Trial:
 
 def beside(path: str) -> list[str]:
     """The tests of a file, those that bear its name first."""
+    package, name = Path(path).parent, f"test_{Path(path).stem}.py"
     if path.endswith(".sql"):
-        return [name for name in TESTS_OF_SQL if (ROOT / name).is_dir()]
-    package, name = Path(path).parent, Path(path).name
-    folder = Path("r8/tests") / package.relative_to("r8")
-    own = folder / f"test_{name}"
-    # Beside a module of the ground lie the tests of everything: its own file must do.
-    wanted = (own,) if package == Path("r8") else (own, folder)
+        wanted = [Path(TESTS_OF_SQL[0]) / name, *map(Path, TESTS_OF_SQL)]
+    else:
+        folder = Path("r8/tests") / package.relative_to("r8")
+        # Beside a module of the ground lie the tests of everything: its own file must do.
+        wanted = [folder / name] if package == Path("r8") else [folder / name, folder]
     return [str(one) for one in wanted if (ROOT / one).exists()]
 
 
