@@ -50,7 +50,7 @@ def views(made: duckdb.DuckDBPyConnection) -> None:
 
 
 def rows(made: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
-    return made.execute(sql).fetchall()
+    return list(made.execute(sql).fetchall())
 
 
 def test_every_number_of_a_request_is_of_its_own_kind_of_line(

@@ -74,7 +74,7 @@ def series(made: duckdb.DuckDBPyConnection, name: str) -> list[tuple[Any, ...]]:
         "WHERE run_id = 'r' AND series = ? ORDER BY ALL",
         [name],
     )
-    return rows.fetchall()
+    return list(rows.fetchall())
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def columns(
     made: duckdb.DuckDBPyConnection, macro: str, low_s: int, high_s: int, column_s: int
 ) -> list[tuple[float, float, float]]:
     sql = f"SELECT begin_ns / 1e9, end_ns / 1e9, bytes_per_s FROM {macro} ORDER BY ALL"  # noqa: S608
-    return made.execute(sql, [low_s * S, high_s * S, column_s * S]).fetchall()
+    return list(made.execute(sql, [low_s * S, high_s * S, column_s * S]).fetchall())
 
 
 @pytest.mark.parametrize(
@@ -152,5 +152,6 @@ def test_a_drawing_has_whole_intervals_between_its_ends(
 def test_a_column_averages_the_intervals_that_begin_in_it(
     made: duckdb.DuckDBPyConnection,
 ) -> None:
-    found = columns(made, "device_columns('r', 'loop0', ?, ?, ?)", 1, 4, 3)
-    assert found == [(1, 4, pytest.approx(256_000 / 3))]
+    ((begin_s, end_s, rate),) = columns(made, "device_columns('r', 'loop0', ?, ?, ?)", 1, 4, 3)
+    assert (begin_s, end_s) == (1, 4)
+    assert rate == pytest.approx(256_000 / 3)

@@ -273,7 +273,7 @@ def test_rounded_sizes_never_hide_that_two_sides_differ(
 
 
 def test_a_range_that_rounds_to_what_was_measured_is_written_in_bytes() -> None:
-    facts = {"device": "md0", "read_bytes": 33_554_432}
+    facts: dict[str, Fact] = {"device": "md0", "read_bytes": 33_554_432}
     limit = (33_554_433, 33_554_440)
     check = compared(
         "bytes", (33_554_432, "within", limit), "c4-members", unit="bytes", facts=facts
