@@ -87,6 +87,8 @@ def test_engines_whose_words_agree_are_certified_and_their_words_are_shown(tmp_p
     ("told", "answer", "word"),
     [
         ({"seconds": 4.5}, Answer.REFUTED, "engine says 4.5 s"),
+        ({"seconds": 4.03}, Answer.REFUTED, "engine says 4.03 s"),
+        ({"seconds": 4.02}, Answer.HELD, "engine says 4.02 s"),
         ({"path": "/other/model"}, Answer.REFUTED, "loaded /other/model = /kv/model-w1"),
         ({"gib": 0.5}, Answer.REFUTED, "engine says 0.5 GiB"),
     ],

@@ -82,6 +82,16 @@ def test_the_ceiling_is_the_best_of_its_rows_and_serial_pools_them(tmp_path: Pat
     assert (serial.value, serial.n) == (6e6 / 10, 2)
 
 
+def test_a_reading_that_moved_nothing_is_no_calibration(tmp_path: Path) -> None:
+    def empty_too(rows: list[Row]) -> list[Row]:
+        return rows + [{**row, "read_bytes": 0} for row in rows]
+
+    found = metric(
+        tmp_path, SyntheticRun(), "ceiling_bandwidth", phase="calibration", calibration=empty_too
+    )
+    assert (found.value, found.n) == (128e6, 1)
+
+
 def test_calibrations_of_two_devices_are_not_mixed(tmp_path: Path) -> None:
     def another_device(rows: list[Row]) -> list[Row]:
         return rows + [{**row, "device": "md0"} for row in rows]

@@ -139,7 +139,9 @@ def test_states_are_looked_at_with_some_slack_around_the_window(
 ) -> None:
     rows = [(4, "before"), (5, "live"), (15, None), (25, "dead"), (26, "after")]
     for at, text in rows:
-        row = ["r", "nvme", "h", "nvme0", "state", text, at, 0 if at < 20 else 1, None]
+        # A reading without an epoch is one of the first.
+        epoch = {5: None, 15: 0}.get(at, 1)
+        row = ["r", "nvme", "h", "nvme0", "state", text, at, epoch, None]
         made.execute("INSERT INTO probes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         made.execute(
             "INSERT INTO probes VALUES ('r', 'nvme', 'h', 'nvme0', 'model', ?, ?, 0, NULL)",
@@ -177,6 +179,16 @@ def test_what_was_in_flight_at_the_begin_of_a_stretch_is_none_of_it(
     put(made, [(10, 5), (50, 15)], counter="reads")
     put(made, [(10, 4), (50, 9)], counter="in_flight")
     assert stretch(made, "disk", "read_sectors", 40) == (512 * 60, 40)
+
+
+def test_the_fastest_stretch_is_the_one_of_most_bytes_less_those_under_way(
+    made: duckdb.DuckDBPyConnection,
+) -> None:
+    """Each moved 100 sectors in ten requests; nine of the first stretch's were under way before."""
+    put(made, [(10, 0), (30, 100), (50, 200)], counter="read_sectors")
+    put(made, [(10, 0), (30, 10), (50, 20)], counter="reads")
+    put(made, [(10, 9), (30, 1), (50, 0)], counter="in_flight")
+    assert stretch(made, "disk", "read_sectors", 20) == (512 * 90, 20)
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,14 @@ def test_a_ratio_with_an_infinite_side_has_no_logarithm(tmp_path: Path) -> None:
     assert rows == [(None,)]
 
 
+def test_an_instance_has_the_median_and_the_last_of_its_requests(tmp_path: Path) -> None:
+    with connect([read_run(build_run(tmp_path, SyntheticRun()))]) as connection:
+        rows = connection.execute(
+            "SELECT n, n_failed, ttft_p50_ns, ttft_max_ns FROM instance_reads"
+        ).fetchall()
+    assert rows == [(4, 0, 2.0 * S, 4.0 * S)]
+
+
 def test_metrics_of_no_runs_and_of_unknown_names_are_errors(tmp_path: Path) -> None:
     with pytest.raises(MetricError, match="no runs"):
         measure([])

@@ -113,7 +113,11 @@ def test_a_load_may_last_until_the_next_switch_is_due(
 
 @pytest.mark.parametrize(
     ("mean_ns", "used", "reason"),
-    [(6 * S, 0.0, None), (6 * S + 2, None, "loads_exceed_hour n=20 load_s=180.0")],
+    [
+        (6 * S, 0.0, None),
+        (6 * S + 2, None, "loads_exceed_hour n=20 load_s=180.0"),
+        (6_010_000_000, None, "loads_exceed_hour n=20 load_s=180.3"),
+    ],
 )
 def test_loads_may_fill_the_hour(
     tmp_path: Path, mean_ns: int, used: float | None, reason: str | None

@@ -60,14 +60,20 @@ def test_what_was_served_is_set_beside_the_model(tmp_path: Path) -> None:
     assert value(run, "utilisation_modelled", "pace").value == pytest.approx(1 - 2 / 6)
     assert value(run, "utilisation_modelled", "n20").value == pytest.approx(1 - 20 * 60 / 3600)
     assert value(run, "utilisation_over_modelled", "pace").value == pytest.approx(1, abs=0.001)
+    predicted = value(run, "predicted_utilisation", "n20").value
+    assert predicted == pytest.approx(1 - 20 * 30 * TOTAL / 2 / 128e6 / 3600)
+    over = value(run, "utilisation_over_predicted", "n20").value
+    assert over == pytest.approx((2 * 3.999) / 11.999 / predicted)
 
 
 def test_switches_that_nobody_served_have_no_utilisation_and_say_so(tmp_path: Path) -> None:
     def nothing(tables: Tables) -> None:
         tables["events"] = [row for row in tables["events"] if row["name"] != "work"]
 
-    found = value(switching(tmp_path, nothing), "utilisation_measured")
-    assert (found.value, found.n, found.reason) == (None, 0, "no_work")
+    run = switching(tmp_path, nothing)
+    for name, statistic in (("utilisation_measured", ""), ("work_time", "mean")):
+        found = value(run, name, statistic)
+        assert (found.value, found.n, found.reason) == (None, 0, "no_work")
 
 
 def test_the_view_is_the_function_at_every_number_of_switches(tmp_path: Path) -> None:

@@ -152,6 +152,21 @@ def test_runs_of_another_workload_are_not_pooled() -> None:
     )
 
 
+def test_absolute_values_of_unlike_machines_are_not_pooled_and_ratios_are() -> None:
+    """In a key the claim does not name: the array that one of the blocks ran on."""
+    runs = [
+        replace(run, comparability=KEYS | {"array": "old" if run.block else "new"})
+        for run in blocks(5)
+    ]
+    session = session_of(runs, STEADY)
+    verdict = judged(session, value_claim())
+    assert verdict.outcome is Outcome.NOT_COMPARABLE
+    (different,) = verdict.reasons
+    assert isinstance(different, Check)
+    assert (different.quantity, different.limit, different.measured) == ("array", "new", "old")
+    assert judged(session, ratio_claim()).outcome is Outcome.REPRODUCED
+
+
 @pytest.mark.parametrize("answer", [Answer.REFUTED, Answer.UNKNOWN])
 def test_a_rule_that_is_not_held_makes_the_claim_invalid(answer: Answer) -> None:
     verdict = judged(session_of(blocks(5), STEADY, C4=answer), ratio_claim())
