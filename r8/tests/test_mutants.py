@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import os
 
+# Not 0.06.
 LIMIT = 0.05
 
 
@@ -34,8 +35,11 @@ def allowed(value, *, others):
 """
 SQL = """
 -- a comment of 10 words: 1 < 2
+CREATE OR REPLACE VIEW twice AS
 SELECT *, count(*) AS n, max(value) * 2 AS twice, 'a < b' AS words
 FROM rows WHERE value <= 0.05 AND value > 3;
+.read data/queries/more.sql
+SELECT 7 // 2;
 """
 
 
@@ -50,6 +54,7 @@ def test_python_gets_the_faults_a_person_makes(tmp_path: Path) -> None:
     assert "return value <= LIMIT or not others" in found
     assert "return value <= LIMIT and  others" in found
     assert {"LIMIT = 0.1", "LIMIT = 0.025"} <= found
+    assert not [one for one in found if one.startswith("#")]
     assert not [one for one in found if "TYPE_CHECKING" in one or "@dataclass" in one]
 
 
@@ -60,6 +65,10 @@ def test_sql_gets_faults_outside_comments_and_texts(tmp_path: Path) -> None:
     assert "FROM rows WHERE value <= 0.05 OR value > 3;" in found
     assert "FROM rows WHERE value <= 0.05 AND value > 4;" in found
     assert any("min(value) * 2" in one for one in found)
+    assert {one for one in found if one.startswith("SELECT 7 ") and one.endswith(" 2;")} == {
+        "SELECT 7 * 2;"
+    }
+    assert not [one for one in found if "REPLACE" in one or one.startswith(".read")]
     assert any("max(value) / 2" in one for one in found)
     assert not [one for one in found if "comment" in one or "a > b" in one or "a <= b" in one]
     assert not [one for one in found if one.startswith("SELECT /") or "count(/)" in one]
@@ -128,7 +137,7 @@ def test_every_known_mutant_still_changes_the_code() -> None:
 
 def test_a_known_mutant_whose_line_is_gone_is_told(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(PYTHON)
-    assert replaced(tmp_path, "module.py", "LIMIT = 0.05", "LIMIT = 0.5").line == 7
+    assert replaced(tmp_path, "module.py", "LIMIT = 0.05", "LIMIT = 0.5").line == 8
     with pytest.raises(ValueError, match="holds 0 times"):
         replaced(tmp_path, "module.py", "LIMIT = 0.06", "LIMIT = 0.5")
     with pytest.raises(ValueError, match="holds 2 times"):
