@@ -61,6 +61,7 @@ def test_what_was_served_is_set_beside_the_model(tmp_path: Path) -> None:
     assert value(run, "utilisation_modelled", "n20").value == pytest.approx(1 - 20 * 60 / 3600)
     assert value(run, "utilisation_over_modelled", "pace").value == pytest.approx(1, abs=0.001)
     predicted = value(run, "predicted_utilisation", "n20").value
+    assert predicted is not None
     assert predicted == pytest.approx(1 - 20 * 30 * TOTAL / 2 / 128e6 / 3600)
     over = value(run, "utilisation_over_predicted", "n20").value
     assert over == pytest.approx((2 * 3.999) / 11.999 / predicted)
