@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 # Of every id and name: no path, shell or join can take one for something else.
 NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
+INT64_MAX = 2**63 - 1
+# Blocks of a campaign, and arms of a block: campaigns of a month have dozens. What goes over all
+# blocks up to a run's own must end soon, whatever the run says.
+BLOCKS_MAX = 10_000
+
 Moves = Literal["read", "write"]
 
 
@@ -126,6 +131,7 @@ class Expectation:
         """Refuse a plan that could not be certified."""
         _require(self.sessions > 0, "a run measures at least one session")
         _require(self.chunk_tokens > 0 and self.chunk_bytes > 0, "chunk size must be positive")
+        _require(self.prompt_tokens > 0, "a prompt has at least one token")
 
     @property
     def hit_tokens_per_session(self) -> int:
@@ -190,7 +196,9 @@ class Run(ABC):
             _require_names(other_kv_host=device.host)
             _require(device.name, f"another KV device of host {device.host} has no name")
         _require(self.concurrency > 0, f"offered concurrency {self.concurrency} is not positive")
-        _require(self.block >= 0 and self.order >= 0, "block and order count from 0")
+        counted = all(0 <= one < BLOCKS_MAX for one in (self.block, self.order))
+        _require(counted, f"block and order count from 0 to {BLOCKS_MAX - 1}")
+        _require(0 <= self.expected_bytes <= INT64_MAX, "the plan's bytes do not fit 64 bits")
         link = self.link_bytes_per_s
         _require(link is None or link > 0, f"a link of {link} bytes/s carries nothing")
 

@@ -55,6 +55,7 @@ _TYPES: dict[str, pa.DataType] = {
     "int64": pa.int64(),
     "float64": pa.float64(),
     "string": pa.string(),
+    "name": pa.string(),  # an id or name: one of `r8.model.NAME`
     "bool": pa.bool_(),
     "list<int64>": pa.list_(pa.int64()),
 }
@@ -99,7 +100,7 @@ class Column:
     """One column; `unit` is "" for text, names and counts without one."""
 
     name: str
-    type: str
+    type: str  # a key of _TYPES
     unit: str
     meaning: str
     nullable: bool = True
@@ -134,12 +135,16 @@ def _text(name: str, travels: Travels, meaning: str, *, nullable: bool = True) -
     return Column(name, "string", "", meaning, nullable, travels)
 
 
+def _name(name: str, travels: Travels, meaning: str, *, nullable: bool = True) -> Column:
+    return Column(name, "name", "", meaning, nullable, travels)
+
+
 _REQUEST_ID = Pseudonymised("request", "id")
 _INSTANCE = Pseudonymised("instance")
 _HOST = Pseudonymised("host")
 _DEVICE = Pseudonymised("device")
 _TEXT = Pseudonymised("text")
-_RUN = _text("run_id", Pseudonymised("run"), "the run these rows belong to", nullable=False)
+_RUN = _name("run_id", Pseudonymised("run"), "the run these rows belong to", nullable=False)
 _MONO = "monotonic clock of the recording host"
 
 REQUESTS = Table(
@@ -147,12 +152,12 @@ REQUESTS = Table(
     "one row a request, failed ones included",
     (
         _RUN,
-        _text("request_id", _REQUEST_ID, "the client's id, unique in the run", nullable=False),
-        _text("instance", _INSTANCE, "engine instance it was sent to", nullable=False),
-        _text("phase", Public(tuple(Phase)), "r8.model.Phase", nullable=False),
+        _name("request_id", _REQUEST_ID, "the client's id, unique in the run", nullable=False),
+        _name("instance", _INSTANCE, "engine instance it was sent to", nullable=False),
+        _name("phase", Public(tuple(Phase)), "r8.model.Phase", nullable=False),
         Column("session", "int64", "", "conversation session, from 0", nullable=False),
-        _text("endpoint", Public(("completions", "chat")), "completions or chat", nullable=False),
-        _text("outcome", Public(tuple(RequestOutcome)), "r8.model.RequestOutcome", nullable=False),
+        _name("endpoint", Public(("completions", "chat")), "completions or chat", nullable=False),
+        _name("outcome", Public(tuple(RequestOutcome)), "r8.model.RequestOutcome", nullable=False),
         _text("error", _TEXT, "why it is not ok"),
         Column("http_status", "int64", "", "status of the response"),
         Column("prompt_tokens_planned", "int64", "tokens", "prompt length asked for"),
@@ -181,10 +186,10 @@ CHUNKS = Table(
     "one row an event of a response stream",
     (
         _RUN,
-        _text("request_id", _REQUEST_ID, "the request", nullable=False),
+        _name("request_id", _REQUEST_ID, "the request", nullable=False),
         Column("seq", "int64", "", "position in the stream, from 0", nullable=False),
         Column("arrival_ns", "int64", "ns", f"arrival, {_MONO}", nullable=False),
-        _text("kind", Public(CHUNK_KINDS), _words(CHUNK_KINDS), nullable=False),
+        _name("kind", Public(CHUNK_KINDS), _words(CHUNK_KINDS), nullable=False),
         Column("tokens", "int64", "tokens", "tokens in this event, where the server says"),
         Column("event_bytes", "int64", "bytes", "size of the event on the wire"),
     ),
@@ -195,10 +200,10 @@ PROBES = Table(
     "one row a sample of a raw counter or state",
     (
         _RUN,
-        _text(
+        _name(
             "probe", Public(PROBE_NAMES), "disk, process.. as `probes status` lists", nullable=False
         ),
-        _text("host", _HOST, "host the sample was taken on", nullable=False),
+        _name("host", _HOST, "host the sample was taken on", nullable=False),
         _text("device", _DEVICE, "device, pid:starttime, instance or -", nullable=False),
         _text(
             "counter",
@@ -221,7 +226,7 @@ EVENTS = Table(
     "phase marks and what the lab did, in order",
     (
         _RUN,
-        _text("name", Pseudonymised("event"), "what happened", nullable=False),
+        _name("name", Pseudonymised("event"), "what happened", nullable=False),
         Column("mono_ns", "int64", "ns", f"instant, {_MONO}", nullable=False),
         Column("wall_ns", "int64", "ns", "the same on the wall clock", nullable=False),
         _text("detail", Pseudonymised("text", "facts"), "JSON object with the event's own facts"),
@@ -233,15 +238,15 @@ RESIDENCY = Table(
     "page-cache residency of every KV file, at named moments",
     (
         _RUN,
-        _text("moment", Pseudonymised("moment"), "after_populate, after_drop..", nullable=False),
-        _text("host", _HOST, "host the file lies on", nullable=False),
+        _name("moment", Pseudonymised("moment"), "after_populate, after_drop..", nullable=False),
+        _name("host", _HOST, "host the file lies on", nullable=False),
         _text(
             "path", Pseudonymised("file"), "file name relative to the KV directory", nullable=False
         ),
         Column("size_bytes", "int64", "bytes", "size of the file"),
         Column("resident_bytes", "int64", "bytes", "bytes of it in the page cache"),
         _text("device", _DEVICE, "block device of its st_dev"),
-        _text(
+        _name(
             "method", Public(RESIDENCY_METHODS), f"how it was asked: {_words(RESIDENCY_METHODS)}"
         ),
         Column("self_test", "bool", "", "the method saw an evicted temporary file as evicted"),
@@ -255,11 +260,11 @@ ENGINE_LOG = Table(
     "the engine's own lines that say what LMCache and the patch did",
     (
         _RUN,
-        _text("instance", _INSTANCE, "engine instance", nullable=False),
+        _name("instance", _INSTANCE, "engine instance", nullable=False),
         Column("line", "int64", "", "line number in the raw log, from 1", nullable=False),
         Column("mono_ns", "int64", "ns", f"instant the line gives, {_MONO}; NULL without one"),
         Column("wall_ns", "int64", "ns", "the same on the wall clock of the recording host"),
-        _text("kind", Public(ENGINE_LOG_KINDS), _words(ENGINE_LOG_KINDS), nullable=False),
+        _name("kind", Public(ENGINE_LOG_KINDS), _words(ENGINE_LOG_KINDS), nullable=False),
         _text("server_request_id", _REQUEST_ID, "vLLM's request id"),
         Column("total_tokens", "int64", "tokens", "prompt tokens of the request"),
         Column("computed_tokens", "int64", "tokens", "found in the engine's own prefix cache"),
@@ -283,9 +288,9 @@ CALIBRATION = Table(
     "what the device itself gives, measured in the same campaign",
     (
         _RUN,
-        _text("name", Public(CALIBRATION_NAMES), _words(CALIBRATION_NAMES), nullable=False),
+        _name("name", Public(CALIBRATION_NAMES), _words(CALIBRATION_NAMES), nullable=False),
         _text("tool", Public(CALIBRATION_TOOLS), _words(CALIBRATION_TOOLS), nullable=False),
-        _text("host", _HOST, "host that was measured", nullable=False),
+        _name("host", _HOST, "host that was measured", nullable=False),
         _text("device", _DEVICE, "device of the site file, or loopback", nullable=False),
         Column("read_bytes", "int64", "bytes", "bytes read"),
         Column("elapsed_ns", "int64", "ns", "first submission to last completion"),

@@ -5,11 +5,13 @@
 -- `sha256sum -c MANIFEST.sha256`.
 
 -- A directory counts as a run when it has its manifest; those still being written or finalised
--- (.partial, .finalising) are left out even if it is already there.
+-- (.partial, .finalising) are left out even if it is already there. Where runs were chosen, no
+-- other folder is looked into.
 SET VARIABLE r8_run_dirs = coalesce(
     CAST(getvariable('r8_run_dirs') AS VARCHAR[]),
     (SELECT list(regexp_replace(file, '/MANIFEST\.sha256$', '') ORDER BY file)
-     FROM glob('data/runs/*/*/MANIFEST.sha256')
+     FROM glob(coalesce(CAST(getvariable('r8_run_dirs') AS VARCHAR[])[1], 'data/runs/*/*')
+               || '/MANIFEST.sha256')
      WHERE NOT regexp_matches(file, '\.(partial|finalising|spent)/'))
 );
 
@@ -18,7 +20,8 @@ CREATE OR REPLACE MACRO run_files(name) AS
 
 -- What lies in the files counts, not what a folder above them is called (key=value/).
 CREATE OR REPLACE MACRO run_table(name) AS TABLE
-    FROM read_parquet(run_files(name || '.parquet'), hive_partitioning = false);
+    FROM read_parquet(run_files(name || '.parquet'), hive_partitioning = false,
+                      union_by_name = false);
 
 CREATE OR REPLACE TABLE requests AS FROM run_table('requests');
 CREATE OR REPLACE VIEW chunks AS FROM run_table('chunks');

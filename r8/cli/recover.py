@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from r8.console import complain, line, print_json
 from r8.errors import R8Error, UsageError
+from r8.evidence import door
 from r8.evidence.finalise import FINALISING_SUFFIX, PARTIAL_SUFFIX, SPENT_SUFFIX, recover
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def unfinished(directory: Path) -> list[Path]:
         if directory.name.endswith(suffix):
             stem = directory.name.removesuffix(suffix)
             return [directory.with_name(stem + PARTIAL_SUFFIX)]
-    found = sorted(path for path in directory.rglob(f"*{PARTIAL_SUFFIX}") if path.is_dir())
+    found = door.folders(directory, PARTIAL_SUFFIX)
     if not found:
         raise UsageError(
             "there is no unfinished run",

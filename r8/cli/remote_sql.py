@@ -2,7 +2,7 @@
 
 Local runs are read back by hash and judged, so `findings`, `claims` and `verdicts` stand beside the
 views. Remote ones (`s3://`, `https://`) are read in place through DuckDB's httpfs: nobody compared
-them with their manifest, and the verb says so.
+them with their manifest or checked their tables, and the verb says so.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from r8.errors import UsageError
-from r8.evidence.database import add_views, make_views
+from r8.evidence.database import FIGURES, add_views, confine, list_of, make_views
+from r8.evidence.door import home
+from r8.resources import published_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 REMOTE = ("s3://", "https://", "http://", "gs://", "r2://", "hf://")
 
@@ -25,8 +28,12 @@ def is_remote(path: str) -> bool:
     return path.startswith(REMOTE)
 
 
-def connect_remote(run_dirs: Sequence[str]) -> duckdb.DuckDBPyConnection:
+def connect_remote(
+    run_dirs: Sequence[str], allowed: Sequence[Path] = ()
+) -> duckdb.DuckDBPyConnection:
     """The views over run directories named by URL; `s3://` names may hold `*`.
+
+    Statements reach these URLs and the directories `allowed`, nothing else.
 
     Raises UsageError when httpfs is neither installed nor to be had, or a name matches nothing.
     """
@@ -36,8 +43,9 @@ def connect_remote(run_dirs: Sequence[str]) -> duckdb.DuckDBPyConnection:
     except duckdb.Error:
         _install_httpfs(connection)
     found = [name for path in run_dirs for name in _expand(connection, path)]
-    quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in found)
-    connection.execute(f"SET VARIABLE r8_run_dirs = [{quoted}]")
+    connection.execute("FROM duckdb_secrets()")  # stored ones are files, read when first asked for
+    confine(connection, [*found, home(), *allowed], [published_path(FIGURES)])
+    connection.execute(f"SET VARIABLE r8_run_dirs = {list_of(found)}")
     make_views(connection)
     add_views(connection)
     return connection

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from r8.errors import UsageError
+from r8.evidence.door import home
 from r8.evidence.journal import RUN_FILE
 from r8.evidence.manifest import MANIFEST
 from r8.evidence.reader import UNFINISHED_SUFFIXES, find_runs, read_runs
@@ -98,7 +97,8 @@ def references(named: Sequence[Path] | None, judged: Sequence[Evidence]) -> list
     if named:
         return evidences(named)
     # A bundle brings its own reference runs: it must say the same on every machine.
-    bundles = {one.path.parents[2] for one in judged if (one.path.parents[2] / BUNDLE).is_file()}
+    above = {one.path.parents[2] for one in judged if len(one.path.parents) > 2}  # noqa: PLR2004
+    bundles = {tree for tree in above if (tree / BUNDLE).is_file()}
     if bundles:
         return read_runs([path for tree in sorted(bundles) for path in run_paths(tree, REFERENCE)])
     if not REFERENCE_ROOT.is_dir():
@@ -114,7 +114,6 @@ def references(named: Sequence[Path] | None, judged: Sequence[Evidence]) -> list
 
 def _unpacked(bundle: Path) -> Path:
     """The bundle unpacked for as long as this command runs."""
-    folder = Path(tempfile.mkdtemp(prefix="r8-bundle-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="bundle-", dir=home()))
     unpack(bundle, folder)
-    return folder.resolve()
+    return folder

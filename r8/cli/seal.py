@@ -11,6 +11,7 @@ from r8.claims.reader import load_claims
 from r8.cli.run_arguments import add_runs, evidences
 from r8.console import line, page, print_json, table
 from r8.errors import UsageError
+from r8.evidence.door import home
 from r8.message import Answer
 from r8.report.words import render_reasons
 from r8.seal import keys
@@ -89,7 +90,7 @@ def _verify(args: argparse.Namespace) -> int:
     if not args.bundle.exists():
         raise UsageError("no such bundle", where=str(args.bundle), next_step="check the path")
     key = keys.public_key(args.key) if args.key else None
-    with tempfile.TemporaryDirectory(prefix="r8-verify-") as folder:
+    with tempfile.TemporaryDirectory(prefix="verify-", dir=home()) as folder:
         steps = verify(
             args.bundle,
             Path(folder),

@@ -17,12 +17,14 @@ from r8.cli.run_arguments import REFERENCE_ROOT, RUNS_ROOT, evidences, reference
 from r8.console import complain, line, page, print_csv, print_json, table
 from r8.errors import UsageError
 from r8.evidence.database import add_views
+from r8.evidence.reader import find_runs
 from r8.metrics.dictionary import as_markdown, describing, dictionary
 from r8.verdict.judge import judge_session
 from r8.verdict.session import open_session
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from r8.message import Check, Fact
     from r8.model import Finding
@@ -38,6 +40,10 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     words = "run directories, folders, bundles, or s3:// and https:// paths (default: data/runs, "
     words += "and data/reference of the checkout)"
     verb.add_argument("--runs", nargs="+", default=[], metavar="RUN", help=words)
+    words = "a directory that statements may read and write, as in COPY (...) TO 'DIR/rows.csv'"
+    verb.add_argument(
+        "--allow-files", type=Path, action="append", default=[], metavar="DIR", help=words
+    )
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="rows as JSON objects")
     form.add_argument(
@@ -53,11 +59,13 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.set_defaults(func=_dictionary)
 
 
-def open_database(runs: list[str]) -> duckdb.DuckDBPyConnection:
+def open_database(runs: list[str], allowed: Sequence[Path] = ()) -> duckdb.DuckDBPyConnection:
     """A connection with every view; over local runs also what the judge says of them.
 
     That is `findings` (a rule of a run), `checks` (a comparison of a finding), `claims` and
-    `verdicts`. Raises UsageError when no run is named or found, or local and remote ones are mixed.
+    `verdicts`. Beyond these, statements reach the directories `allowed` alone: no other file, and
+    no network but what remote runs are read through.
+    Raises UsageError when no run is named or found, or local and remote ones are mixed.
     """
     remote = [path for path in runs if is_remote(path)]
     if remote:
@@ -65,17 +73,17 @@ def open_database(runs: list[str]) -> duckdb.DuckDBPyConnection:
             raise UsageError(
                 "remote and local runs in one question", where="r8 sql", next_step="name one kind"
             )
-        complain("remote runs: nobody compared them with their manifests")
-        return connect_remote(remote)
+        complain("remote runs: nobody compared them with their manifests, or checked their tables")
+        return connect_remote(remote, [one.resolve() for one in allowed])
     paths = [Path(path) for path in runs] or [
-        root for root in (RUNS_ROOT, REFERENCE_ROOT) if any(root.rglob("MANIFEST.sha256"))
+        root for root in (RUNS_ROOT, REFERENCE_ROOT) if find_runs(root)
     ]
     if not paths:
         raise UsageError(
             "there are no runs here", where=str(RUNS_ROOT), next_step="name some with --runs"
         )
     found = evidences(paths)
-    session = open_session(found)
+    session = open_session(found, allowed=[one.resolve() for one in allowed])
     claims = load_claims()
     reference = references(None, found)
     verdicts = judge_session(session, claims, open_session(reference) if reference else None)
@@ -149,7 +157,7 @@ def _text(value: Any) -> Any:
 def _sql(args: argparse.Namespace) -> int:
     interactive = args.statements is None and sys.stdin.isatty()
     text = "" if interactive else (args.statements or sys.stdin.read())
-    with open_database(args.runs) as connection:
+    with open_database(args.runs, args.allow_files) as connection:
         if interactive:
             return _ask(connection, args)
         try:
@@ -180,7 +188,10 @@ def _ask(connection: duckdb.DuckDBPyConnection, args: argparse.Namespace) -> int
 
 def _wrong(error: duckdb.Error) -> UsageError:
     lines = str(error).splitlines()
-    return UsageError(lines[0], where="SQL", next_step="SHOW TABLES, or r8 dictionary TABLE")
+    hint = "SHOW TABLES, or r8 dictionary TABLE"
+    if isinstance(error, duckdb.PermissionException):
+        hint = "name the directory with --allow-files DIR; there is no network"
+    return UsageError(lines[0], where="SQL", next_step=hint)
 
 
 def _answer(

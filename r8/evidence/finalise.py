@@ -15,12 +15,13 @@ already sealed, only clears away what is left. A sealed run is never written to.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shutil
 from typing import TYPE_CHECKING
 
 from r8.errors import EvidenceError, SiteError
+from r8.evidence import door
+from r8.evidence.budgets import BUDGETS
 from r8.evidence.journal import (
     RUN_FILE,
     lock_directory,
@@ -30,6 +31,7 @@ from r8.evidence.journal import (
     write_json_atomic,
 )
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
+from r8.evidence.strict_json import strict_json
 from r8.evidence.tables import write_table
 from r8.schema import TABLES
 from r8.sensitive import masked, masked_json
@@ -45,6 +47,8 @@ SPENT_SUFFIX = ".spent"
 # What the sealed run was made from; tells our own half-cleared directory from a second run that
 # took the same id.
 SOURCE_DIGESTS = "raw/journals.sha256"
+# Journals of days have no size that would be too much: they are read a block at a time.
+_OF_JOURNALS = dataclasses.replace(BUDGETS, file_bytes=1 << 62, run_bytes=1 << 62)
 _BLOCK_CHARS = 4 << 20
 _KEY_CHARS = 16 << 10  # more than the longest private key in use
 
@@ -65,8 +69,11 @@ def finalise(partial_dir: Path, *, complete: bool) -> Path:
 def recover(partial_dir: Path) -> Path:
     """Seal what an interrupted run journalled, marked incomplete, with a note of what is missing.
 
-    Raises as `finalise`.
+    Raises as `finalise`, and EvidenceError for a link, a pipe or a device in the directory: nobody
+    knows who brought it here.
     """
+    if partial_dir.is_dir():
+        door.files(partial_dir, _OF_JOURNALS)
     return _seal(partial_dir, complete=False, recovered=True)
 
 
@@ -148,10 +155,11 @@ def _build(partial: Path, final: Path, *, complete: bool, recovered: bool) -> No
 def _read_plan(partial: Path, run_id: str) -> Run:
     where = partial / RUN_FILE
     try:
-        value = json.loads(where.read_bytes())
-    except (OSError, ValueError) as error:
+        content = door.read(where, limit="json_bytes")
+        value = strict_json(content, what="the run's plan", where=str(where))
+    except EvidenceError as error:
         raise EvidenceError(
-            f"the run's plan cannot be read: {error}",
+            f"the run's plan cannot be read: {error.what}",
             where=str(where),
             next_step="without its plan no row belongs to a run; read the journals as text",
         ) from error

@@ -16,13 +16,13 @@ import json
 import math
 import os
 import time
-import types
 import typing
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from r8.errors import EvidenceError, SiteError
-from r8.model import KvRun, Run, TransferRun
+from r8.model import INT64_MAX, NAME, KvRun, Run, TransferRun
 from r8.schema import SCHEMA_VERSION, TABLES, Column
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 RUN_FILE = "run.json"
 # The contract of a run directory: nothing journalled is at risk for longer than this.
 SYNC_EVERY_NS = 1_000_000_000
-_INT64_MAX = 2**63 - 1
 
 
 def lock_directory(directory: Path, *, exclusive: bool) -> int:
@@ -120,11 +119,13 @@ def row_fault(columns: Mapping[str, Column], row: object) -> str | None:
 
 def _fits(type_name: str, value: object) -> bool:
     if type_name == "int64":
-        return type(value) is int and abs(value) <= _INT64_MAX
+        return type(value) is int and abs(value) <= INT64_MAX
     if type_name == "float64":
         return type(value) in {int, float} and math.isfinite(typing.cast("float", value))
     if type_name == "string":
         return isinstance(value, str) and _encodable(value)
+    if type_name == "name":
+        return isinstance(value, str) and NAME.fullmatch(value) is not None
     if type_name == "bool":
         return isinstance(value, bool)
     return isinstance(value, list) and all(_fits("int64", item) for item in value)
@@ -252,60 +253,35 @@ def run_from_json(value: object, *, where: str) -> Run:
     version = fields.get("schema_version")
     if version != SCHEMA_VERSION:
         raise EvidenceError(
-            f"schema version is {version!r}, this R8 reads {SCHEMA_VERSION}",
+            f"schema version is {version!r:.100}, this R8 reads {SCHEMA_VERSION}",
             where=where,
             next_step="use the R8 release that wrote the run (`r8_version` in its run.json)",
         )
     record = KINDS.get(str(fields.pop("kind", None)))
     try:
         if record is None:
-            raise ValueError(f"key 'run.kind' is none of {', '.join(KINDS)}")  # noqa: TRY301
-        return typing.cast("Run", _decode_record(record, fields, "run"))
+            raise ValueError(f"key 'kind' is none of {', '.join(KINDS)}")  # noqa: TRY301
+        run = msgspec.convert(fields, record)
+        if fault := _difference(fields, msgspec.to_builtins(run), "run"):
+            raise ValueError(fault)  # noqa: TRY301
     except ValueError as error:
         raise EvidenceError(
             str(error), where=where, next_step="compare it with class Run in r8/model.py"
         ) from error
+    return run
 
 
-def _decode(hint: Any, value: Any, name: str) -> Any:
-    """`value` as the annotated type `hint`; ValueError names the place."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in {types.UnionType, typing.Union}:  # only `X | None` occurs in the records
-        return None if value is None else _decode(parts[0], value, name)
-    if origin is not None:
-        return _decode_several(origin, parts, value, name)
-    if dataclasses.is_dataclass(hint):
-        return _decode_record(typing.cast("type", hint), value, name)
-    if issubclass(hint, Enum):
-        return hint(value)
-    if type(value) is not hint:
-        raise ValueError(f"key {name!r} is {value!r}, not {hint.__name__}")
-    return value
+def _difference(written: Any, read: Any, name: str) -> str | None:
+    """The first key that one of them has and the other has not.
 
-
-def _decode_several(origin: Any, parts: tuple[Any, ...], value: Any, name: str) -> Any:
-    if origin is typing.Literal:
-        if value not in parts:
-            raise ValueError(f"key {name!r} is {value!r}, none of {', '.join(map(str, parts))}")
-        return value
-    if origin is dict:
-        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            raise ValueError(f"key {name!r} must map names to text")
-        return value
-    if not isinstance(value, list):
-        raise ValueError(f"key {name!r} must be a list")  # noqa: TRY004 - one error to catch
-    return tuple(_decode(parts[0], item, name) for item in value)
-
-
-def _decode_record(record: type, value: Any, name: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"key {name!r} must be an object")  # noqa: TRY004 - one error to catch
-    hints = typing.get_type_hints(record)
-    wanted = [field.name for field in dataclasses.fields(record)]
-    for key in value:
-        if key not in wanted:
-            raise ValueError(f"unknown key {name}.{key}")
-    for key in wanted:
-        if key not in value:
-            raise ValueError(f"missing key {name}.{key}")
-    return record(**{key: _decode(hints[key], value[key], f"{name}.{key}") for key in wanted})
+    msgspec ignores a key it does not know, and a default stands in for one that is missing.
+    """
+    if isinstance(written, dict):
+        for key in sorted(written.keys() ^ read.keys()):
+            return f"{'unknown' if key in written else 'missing'} key {name}.{key}"
+        pairs = [(written[key], read[key], f"{name}.{key}") for key in written]
+    elif isinstance(written, list):
+        pairs = [(*both, name) for both in zip(written, read, strict=True)]
+    else:
+        return None
+    return next((fault for pair in pairs if (fault := _difference(*pair))), None)

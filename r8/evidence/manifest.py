@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from r8.errors import EvidenceError, TamperedRunError
+from r8.evidence import door
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,7 @@ _LINE = re.compile(r"(?P<digest>[0-9a-f]{64})  (?P<name>.+)")
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's content, in hex."""
+    """SHA-256 of a file of our own, in hex; of a stranger's: `r8.evidence.door.digest`."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_HASH_BLOCK_BYTES):
@@ -33,16 +34,11 @@ def sha256_json(value: object) -> str:
 
 
 def relative_files(directory: Path) -> list[str]:
-    """Names of everything below `directory` that is not a directory, less the manifest; sorted.
+    """Names of every file below `directory`, less the manifest; sorted.
 
-    Symbolic links are among them: a manifest lists regular files, so a link never goes unnoticed.
+    Raises EvidenceError as `r8.evidence.door.files` for anything that is no regular file.
     """
-    names = (
-        path.relative_to(directory).as_posix()
-        for path in directory.rglob("*")
-        if path.is_symlink() or not path.is_dir()
-    )
-    return sorted(name for name in names if name != MANIFEST)
+    return [name for name in door.files(directory) if name != MANIFEST]
 
 
 def manifest_text(directory: Path) -> str:
@@ -52,7 +48,7 @@ def manifest_text(directory: Path) -> str:
     """
     names = relative_files(directory)
     for name in names:
-        if any(character in name for character in "\n\r\\"):
+        if "\\" in name:
             raise EvidenceError(
                 f"the file name {name!r} cannot stand in a manifest",
                 where=str(directory),
@@ -62,13 +58,18 @@ def manifest_text(directory: Path) -> str:
 
 
 def parse_manifest(directory: Path) -> dict[str, str]:
-    """File name -> digest, as the manifest in `directory` lists them.
+    """File name -> digest, as the manifest in `directory` lists them; raises as `entries_of`."""
+    return entries_of(door.read(directory, MANIFEST, limit="manifest_bytes"), directory)
+
+
+def entries_of(content: bytes, directory: Path) -> dict[str, str]:
+    """File name -> digest, from the content of the manifest in `directory`.
 
     Raises TamperedRunError for a line of another form, a name listed twice or one outside.
     """
     path = directory / MANIFEST
     entries: dict[str, str] = {}
-    text = path.read_bytes().decode("utf-8", errors="replace")
+    text = content.decode("utf-8", errors="replace")
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         match = _LINE.fullmatch(line)
         if match is None or match["name"] in entries or _outside(match["name"]):

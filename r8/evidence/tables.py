@@ -21,6 +21,7 @@ from r8.evidence.engine_log import parse_log
 from r8.evidence.journal import journal_columns, row_fault
 from r8.evidence.layout import TableWriter
 from r8.evidence.log_clock import LogClock, Mark
+from r8.model import NAME
 from r8.schema import TABLES, Pseudonymised
 from r8.sensitive import masked, masked_json
 
@@ -79,13 +80,14 @@ def _without_secrets(column: Any, travels: Travels | None) -> Any:
 
 
 def _masked_facts(detail: str) -> str:
+    """An event's facts stay a JSON object whatever was masked, and no key is there twice."""
     text = masked(detail)
     try:
         facts = json.loads(text)
     except ValueError:
-        return text
+        return detail if text == detail else json.dumps({"masked": text})
     hidden = masked_json(facts)
-    return text if hidden == facts else json.dumps(hidden, sort_keys=True)
+    return text if (text, hidden) == (detail, facts) else json.dumps(hidden, sort_keys=True)
 
 
 def _log_batches(partial: Path) -> Iterator[list[dict[str, Any]]]:
@@ -172,6 +174,9 @@ def _is_plain(values: Any, column: Column) -> bool:
     """Nothing missing that must be there, and no number that is none."""
     if values.null_count and not column.nullable:
         return False
+    if column.type == "name":
+        fits = pc.match_substring_regex(pc.unique(values), f"^(?:{NAME.pattern})$")
+        return bool(pc.all(fits, min_count=0).as_py())
     if column.type == "float64":
         return bool(pc.all(pc.is_finite(values), min_count=0).as_py())
     return column.type != "list<int64>" or pc.list_flatten(values).null_count == 0

@@ -23,7 +23,6 @@ from r8.errors import EvidenceError
 from r8.evidence.journal import RUN_FILE
 from r8.evidence.layout import ROW_GROUP_ROWS, open_writer
 from r8.evidence.log_clock import LogClock, Mark
-from r8.evidence.manifest import MANIFEST, sha256_file
 from r8.resources import published_path
 from r8.schema import SCHEMA_VERSION, TABLES
 
@@ -47,16 +46,16 @@ _ROLES = {
 _READS = {"patched": "parallel", "unpatched": "serial"}
 
 
-def upgrade(path: Path) -> Path:
+def upgrade(path: Path, tables: Path, digest: str) -> Path:
     """The pinned run of schema 1 at `path` as a directory of schema 2, gone when Python ends.
 
-    It holds `run.json` and every table; `path` has been checked against its own manifest.
+    It holds `run.json` and every table, made from the checked copies in `tables`; `digest` is that
+    of the run's manifest, so nothing but what this release pins is opened.
 
     Raises:
         EvidenceError: a run that this release does not pin.
 
     """
-    digest = sha256_file(path / MANIFEST)
     if pins().get(path.name) != digest:
         raise EvidenceError(
             f"run {path.name} is of schema {FROM_VERSION}, and none of the reference runs that "
@@ -65,10 +64,10 @@ def upgrade(path: Path) -> Path:
             next_step="record it anew, or judge it with the R8 that wrote it (`r8_version` in its "
             "run.json)",
         )
-    target = Path(_home().name) / digest
+    target = tables.with_name(f"{digest}-{SCHEMA_VERSION}")
     if not target.exists():
-        half = Path(tempfile.mkdtemp(dir=_home().name))
-        _write(path, half)
+        half = Path(tempfile.mkdtemp(dir=tables.parent))
+        _write(tables, half)
         half.rename(target)
     return target
 
@@ -80,16 +79,11 @@ def pins() -> dict[str, str]:
     return {Path(name).parent.name: digest for digest, name in map(str.split, lines)}
 
 
-@functools.cache
-def _home() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="r8-schema-1-")
-
-
 def _write(path: Path, target: Path) -> None:
     run = _run(json.loads((path / RUN_FILE).read_bytes()))
     (target / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n")
     for name, table in TABLES.items():
-        old = pq.read_table(path / f"{name}.parquet")
+        old = pq.read_table(path / f"{name}.parquet", partitioning=None)
         new = _CHANGES[name](old, path) if name in _CHANGES else {}
         columns = [
             new[one.name] if one.name in new else old.column(one.name) for one in table.arrow()
@@ -111,7 +105,7 @@ def _one_value(old: pa.Table, _path: Path) -> dict[str, Any]:
 def _with_instants(old: pa.Table, path: Path) -> dict[str, Any]:
     """The stamps in the lines that were kept, against the marks of the same run."""
     names = [one.name for one in dataclasses.fields(Mark)]
-    rows = pq.read_table(path / "events.parquet", columns=names).to_pylist()
+    rows = pq.read_table(path / "events.parquet", columns=names, partitioning=None).to_pylist()
     marks = [Mark(**row) for row in rows]
     instances, texts = old.column("instance").to_pylist(), old.column("text").to_pylist()
     clocks = {name: LogClock(marks, name) for name in set(instances)}

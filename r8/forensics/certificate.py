@@ -15,6 +15,7 @@ from r8.model import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -28,14 +29,18 @@ OF_BLOCK = frozenset(rule.rule_id for rule in RULES if rule.of_block)
 PASSING = frozenset({Answer.HELD, Answer.NOT_APPLICABLE})
 
 
-def connect_settled(evidences: Iterable[Evidence]) -> duckdb.DuckDBPyConnection:
+def connect_settled(
+    evidences: Iterable[Evidence], *, allowed: Sequence[Path] = ()
+) -> duckdb.DuckDBPyConnection:
     """The tables and views of these runs that rules ask; the caller closes it.
+
+    Statements may also read and write the directories `allowed`.
 
     Raises:
         MetricError: no runs.
 
     """
-    connection = connect(evidences)
+    connection = connect(evidences, allowed=allowed)
     add_rule_views(connection)
     return connection
 

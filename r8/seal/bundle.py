@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from r8 import __version__
 from r8.errors import BundleError, UsageError
+from r8.evidence import door
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
 from r8.evidence.reader import read_run
 from r8.message import Message
@@ -148,7 +149,8 @@ def _refuse_secrets(evidences: Sequence[Evidence]) -> None:
 
 def run_paths(tree: Path, folder: str) -> list[Path]:
     """Run directories of an unpacked bundle below `runs` or `reference`, sorted."""
-    return sorted(path.parent for path in (tree / folder).glob(f"*/*/{MANIFEST}"))
+    found = door.folders_with(tree / folder, MANIFEST)
+    return [path for path in found if path.parents[1] == tree / folder]
 
 
 def state(

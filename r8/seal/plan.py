@@ -10,9 +10,12 @@ import json
 import re
 import tomllib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from r8.errors import BundleError
+import msgspec
+
+from r8.errors import BundleError, EvidenceError
+from r8.evidence import door
 from r8.evidence.manifest import sha256_json
 from r8.message import Message
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 # Where a plan is written: in the event run_begin of every run, in the site file, or nowhere; the
 # ids are entries of the catalogues.
 BY_EVENT, BY_SITE, BY_RUNS = "plan-by-event", "plan-by-site", "plan-by-runs"
+# Ten blocks of twelve arms at eight levels are a thousand cells.
+CELLS_MAX = 100_000
 # A cell's name as the matrix writes it, at the end of its run id.
 _PLACE = re.compile(r"b(?P<block>\d+)-(?P<arm>.+)-c(?P<level>\d+)")
 
@@ -111,15 +116,42 @@ def _plan(runs: Sequence[Evidence]) -> CampaignPlan:
             where=first.campaign_id,
             next_step="seal the runs of one campaign as it was run",
         )
-    plan = json.loads(found.pop()) or _by_site(runs) or _by_runs(runs)
+    by_event = json.loads(found.pop())
+    plan = {"source": BY_EVENT} | by_event if by_event else _by_site(runs) or _by_runs(runs)
+    try:
+        told = msgspec.convert(plan, _Told)
+    except ValueError as error:
+        raise _no_plan(str(error), first.campaign_id) from error
+    cells = len(told.arms) * len(told.levels) * told.blocks
+    if not 0 <= cells <= CELLS_MAX:
+        raise _no_plan(f"it has {cells} cells, and {CELLS_MAX} are the most", first.campaign_id)
     return CampaignPlan(
         campaign_id=first.campaign_id,
         scenario=first.scenario,
-        arms=tuple(plan["arms"]),
-        levels=tuple(plan["levels"]),
-        blocks=plan["blocks"],
-        source=plan.get("source", BY_EVENT),
-        places=_named(plan.get("places", ()), first.campaign_id),
+        arms=told.arms,
+        levels=told.levels,
+        blocks=told.blocks,
+        source=told.source,
+        places=_named(told.places, first.campaign_id),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What is read of a plan that somebody wrote down."""
+
+    arms: tuple[str, ...]
+    levels: tuple[int, ...]
+    blocks: int
+    source: Literal["plan-by-event", "plan-by-site", "plan-by-runs"]
+    places: tuple[str, ...] = ()
+
+
+def _no_plan(why: str, campaign_id: str) -> EvidenceError:
+    return EvidenceError(
+        f"the plan of the campaign cannot be read: {why}",
+        where=campaign_id,
+        next_step="seal the runs as they were recorded",
     )
 
 
@@ -148,18 +180,17 @@ def _named(places: Sequence[str], campaign_id: str) -> tuple[str, ...]:
 
 
 def _by_site(runs: Sequence[Evidence]) -> dict[str, Any] | None:
-    site = runs[0].path / "raw" / "site.toml"
     try:
-        wanted = tomllib.loads(site.read_text())["scenarios"][runs[0].run.scenario]
-        arms, levels, blocks = wanted["arms"], wanted["concurrency"], wanted["blocks"]
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError):
+        text = door.read(runs[0].path, "raw/site.toml", limit="json_bytes").decode()
+        wanted = tomllib.loads(text)["scenarios"][runs[0].run.scenario]
+        return {
+            "arms": sorted({*wanted["arms"], *(one.run.arm for one in runs)}),
+            "levels": sorted(wanted["concurrency"]),
+            "blocks": max(wanted["blocks"], 1 + max(one.run.block for one in runs)),
+            "source": BY_SITE,
+        }
+    except (EvidenceError, KeyError, TypeError, ValueError, RecursionError):
         return None
-    return {
-        "arms": sorted({*arms, *(one.run.arm for one in runs)}),
-        "levels": sorted(levels),
-        "blocks": max(blocks, 1 + max(one.run.block for one in runs)),
-        "source": BY_SITE,
-    }
 
 
 def _by_runs(runs: Sequence[Evidence]) -> dict[str, Any]:

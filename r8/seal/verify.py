@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from r8.errors import EXIT_INVALID, BundleError, R8Error
+from r8.evidence import door
 from r8.evidence.manifest import MANIFEST, parse_manifest, relative_files, sha256_file
 from r8.message import Answer, Message
 from r8.seal import contents
@@ -58,17 +59,16 @@ def verify(
 
     Args:
         source: the archive, or a directory that holds `bundle.json`.
-        workspace: an empty directory; the archive is unpacked there and nowhere else.
+        workspace: an empty directory; the bundle is unpacked or copied there, and only read there.
         claims: what the stated verdicts are recomputed from.
         verifies: whether (public key, signature, bytes) belong together.
         key: the public key of who should have sealed it; None takes the bundle's own, and says so.
         unsigned_allowed: accept a bundle that nobody signed, and say so.
 
     """
-    tree = source if source.is_dir() else workspace
     case = BundleCase(
         source=source,
-        tree=tree.resolve(),
+        tree=workspace.resolve(),
         claims=claims,
         verifies=verifies,
         key=key,
@@ -104,8 +104,12 @@ def exit_code(steps: Sequence[Step]) -> int:
 
 
 def _archive(case: BundleCase) -> list[Message]:
-    """Unpack it; every member is a plain file of a bundle."""
+    """Unpack it; every member is a plain file of a bundle. A directory is copied."""
     if case.source.is_dir():
+        for name in door.files(case.source):
+            copy = case.tree / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            door.digest(case.source, name, copy=copy)
         return [Message(id="seal-a-directory")]
     unpack(case.source, case.tree)
     return [Message(id="seal-unpacked", facts={"files": len(relative_files(case.tree))})]

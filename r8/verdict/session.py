@@ -12,6 +12,7 @@ from r8.model import KvRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -88,8 +89,8 @@ class Block:
         return (self.numerator,) if self.denominator is None else (self.numerator, self.denominator)
 
 
-def open_session(evidences: Sequence[Evidence]) -> Session:
-    """Certify every run and open their metrics.
+def open_session(evidences: Sequence[Evidence], *, allowed: Sequence[Path] = ()) -> Session:
+    """Certify every run and open their metrics; statements also reach the directories `allowed`.
 
     Raises:
         UsageError: one run, or one arm of one block, is given twice.
@@ -106,7 +107,7 @@ def open_session(evidences: Sequence[Evidence]) -> Session:
                 next_step="give one run of each arm and block",
             )
         places[place] = run.run_id
-    connection = connect_settled(evidences)
+    connection = connect_settled(evidences, allowed=allowed)
     findings = tuple(finding for run in runs for finding in certify(run, connection))
     return Session(runs=runs, findings=findings, connection=connection)
 

@@ -270,3 +270,42 @@ def test_without_httpfs_the_door_says_how_to_get_it(
     code, _, err = ask(capsys, "SELECT 1", "--runs", "https://127.0.0.1:9/run")
     assert code == 4
     assert "httpfs is not to be had" in err
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY (SELECT 1) TO '{folder}/rows.csv'",
+        "FROM read_text('/etc/passwd')",
+        "FROM glob('{folder}/*')",
+        "FROM '{folder}/other.parquet'",
+        "ATTACH '{folder}/other.db'",
+        "INSTALL httpfs",
+        "SET memory_limit = '1TB'",
+        "SET enable_external_access = true",
+    ],
+)
+def test_statements_reach_nothing_but_the_runs(
+    runs: list[Evidence], tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str
+) -> None:
+    code, out, err = ask(capsys, statement.format(folder=tmp_path), "--runs", str(runs[0].path))
+    assert (code, out) == (4, "")
+    assert "disabled" in err or "locked" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_was_named_is_written_and_no_other(
+    runs: list[Evidence], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, other = tmp_path / "ours", tmp_path / "ours-not"
+    ours.mkdir()
+    other.mkdir()
+    options = ("--allow-files", str(ours), "--runs", str(runs[0].path))
+    code, _, _ = ask(capsys, f"COPY (FROM runs) TO '{ours}/rows.csv'", *options)
+    assert code == 0
+    assert runs[0].run.run_id in (ours / "rows.csv").read_text()
+    for there in (other, ours / ".." / "ours-not"):
+        code, _, err = ask(capsys, f"COPY (FROM runs) TO '{there}/rows.csv'", *options)
+        assert code == 4
+        assert "--allow-files DIR" in err
+    assert list(other.iterdir()) == []

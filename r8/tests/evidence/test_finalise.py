@@ -164,7 +164,7 @@ def test_a_run_that_is_still_being_written_is_left_alone(partial: Path) -> None:
         (lambda partial: (partial / "run.json").write_text("{"), "plan cannot be read"),
         (lambda partial: (partial / "run.json").write_text("{}"), "schema version"),
         (lambda partial: partial.rename(partial.with_name("x")), "no such unfinished run"),
-        (lambda partial: (partial / "raw" / "a\nb").write_text(""), "manifest"),
+        (lambda partial: (partial / "raw" / "a\nb").write_text(""), "cannot be printed"),
     ],
 )
 def test_what_cannot_be_sealed_stays_as_it_is(

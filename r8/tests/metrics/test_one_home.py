@@ -27,6 +27,7 @@ MAY_SUM = {
     "report/charts/runs.py": "the mean of one number a block",
     "report/transfer.py": "the mean of one number a block",
     "evidence/log_clock.py": "the instant of a log line by the clock that stamped it",
+    "evidence/table_check.py": "what a file takes to read, against a budget",
 }
 MAY_SUBTRACT = {
     "evidence/journal.py": "when to sync, while a run is recorded; nothing recorded comes of it",

@@ -197,7 +197,7 @@ def test_a_change_sealed_anew_by_somebody_else_is_refused_by_the_key(
         (_remove_failed, "completeness", "1 of 4 planned cells left out: b1-patched-c4"),
         (_restate, "metrics", " differ: c-b"),
         (_forget_patch, "contents", "bundle.json says otherwise about 'patches'"),
-        (_rename_cell, "runs", "holds run"),
+        (_rename_cell, "runs", "the directory says"),
         (_swap, "runs", "rows of another run"),
     ],
     ids=["a failed run left out", "metric", "patch", "renamed cell", "swapped tables"],

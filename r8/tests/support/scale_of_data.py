@@ -171,7 +171,8 @@ def write_csv(folder: Path, runs: Iterable[Path]) -> None:
 
 
 def _columns(name: str, *, text: bool) -> str:
-    types = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN"}
+    types = {"int64": "BIGINT", "float64": "DOUBLE", "bool": "BOOLEAN"}
+    types |= dict.fromkeys(("string", "name"), "VARCHAR")
     lists = "VARCHAR" if text else "BIGINT[]"  # CSV has no lists
     columns = [one for one in TABLES[name].columns if one.name != "run_id"]
     return ", ".join(f"{one.name}: '{types.get(one.type, lists)}'" for one in columns)
