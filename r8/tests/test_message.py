@@ -17,6 +17,7 @@ from r8.message import (
     Message,
     Op,
     answer_of,
+    answer_of_all,
     compared,
     missing,
     not_applicable,
@@ -108,6 +109,33 @@ def test_a_check_computes_its_answer_and_takes_none() -> None:
     assert compared("x", (2, "<=", 1), "c0-x", facts={"n": 3}) == check
     with pytest.raises(TypeError, match="answer"):
         Check(quantity="x", measured=2, op="<=", limit=1, message="m", answer=HELD)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("answers", "together"),
+    [
+        ([], UNKNOWN),
+        ([HELD], HELD),
+        ([Answer.NOT_APPLICABLE], Answer.NOT_APPLICABLE),
+        ([Answer.NOT_APPLICABLE, HELD], HELD),
+        ([HELD, UNKNOWN], UNKNOWN),
+        ([UNKNOWN, HELD, REFUTED], REFUTED),
+    ],
+)
+def test_of_several_answers_the_gravest_counts(answers: list[Answer], together: Answer) -> None:
+    made = {
+        HELD: compared("x", (1, "==", 1), "m"),
+        REFUTED: compared("x", (2, "==", 1), "m"),
+        UNKNOWN: missing("x", "m"),
+        Answer.NOT_APPLICABLE: not_applicable("x", "m"),
+    }
+    assert answer_of_all(made[one] for one in answers) is together
+
+
+def test_a_check_is_written_in_symbols() -> None:
+    assert str(compared("n", (2, "<=", 1), "m")) == "n: 2 <= 1"
+    assert str(compared("n", (2, "within", (1, 3)), "m")) == "n: 2 within 1, 3"
+    assert str(missing("n", "gone")) == "n: unknown (gone)"
 
 
 def test_missing_evidence_is_unknown_and_no_subject_does_not_apply() -> None:

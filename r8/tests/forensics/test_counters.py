@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 
 
-def counted(external: int, prefix: int, ids: int, joined: int) -> list[Check]:
-    """E2 of one engine whose lines tell 4096 tokens of four requests."""
+def counted(
+    external: int, prefix: int, ids: int, joined: int, *, lines: bool = True
+) -> list[Check]:
+    """E2 of one engine whose lines tell 4096 tokens of four requests, or nothing."""
     case = StubCase(
         told={"measure_begin": (1, {}), "measure_end": (2, {})},
         answers={
             "count(DISTINCT server_request_id)": [(4, ids, joined)],
-            "engine_sums": [(4096, 0)],
+            "engine_sums": [(4096, 0)] if lines else [],
             EXTERNAL_HITS: [(external,)],
             PREFIX_HITS: [(prefix,)],
         },
@@ -43,6 +45,12 @@ def test_e2_wants_the_counter_to_say_exactly_what_the_lines_say(
     external: int, answer: Answer
 ) -> None:
     assert answers_of(counted(external, 0, 4, 4), "e2-external-hits") == [answer]
+
+
+@pytest.mark.parametrize(("external", "answer"), [(0, H), (1, R)])
+def test_e2_wants_no_hit_counted_of_an_engine_without_a_line(external: int, answer: Answer) -> None:
+    found = counted(external, 0, 4, 4, lines=False)
+    assert answers_of(found, "e2-external-hits") == [answer]
 
 
 @pytest.mark.parametrize(("prefix", "answer"), [(0, H), (1, R)])

@@ -58,7 +58,11 @@ ROUND = 1_000_000
 
 
 def shared(
-    asked: int = 2, hits: int = ROUND, process: int = ROUND, device: int = 2 * ROUND, trees: int = 2
+    asked: int = 2,
+    hits: int | None = ROUND,
+    process: int = ROUND,
+    device: int | None = 2 * ROUND,
+    trees: int = 2,
 ) -> list[Check]:
     """S1 of two engines, planned to hit 1 MB each by two requests; the first one as told."""
     expectation = replace(KV_RUN.expectation, chunk_bytes=ROUND // 8)
@@ -66,7 +70,7 @@ def shared(
     assert expectation.hit_bytes == 2 * ROUND
     case = StubCase(
         run=run,
-        metrics={"device_read_bytes": device, "engine_hit_bytes": hits + ROUND},
+        metrics={"device_read_bytes": device, "engine_hit_bytes": (hits or 0) + ROUND},
         answers={
             "instance_reads": [("a", asked, hits, process), ("b", 2, ROUND, ROUND)],
             "count(DISTINCT device)": [(2, trees)],
@@ -95,6 +99,12 @@ def test_s1_allows_the_process_two_percent_less_and_32_mib_more(
 @pytest.mark.parametrize(("device", "answer"), between(1_960_000, 2_040_000))
 def test_s1_allows_the_sum_two_percent_of_the_device(device: int, answer: Answer) -> None:
     assert answers_of(shared(device=device), "s1-sum") == [answer]
+
+
+def test_s1_wants_every_part_of_the_sum() -> None:
+    assert answers_of(shared(), "s1-sum-unknown") == []
+    assert answers_of(shared(device=None), "s1-sum-unknown") == [U]
+    assert answers_of(shared(hits=None), "s1-sum-unknown") == [U]
 
 
 def test_s1_knows_nothing_of_two_engines_in_one_process_tree() -> None:
