@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from r8.model import Finding, Run
 
 GOOD, BAD, GONE, SILENT = (BY_ANSWER[answer] for answer in Answer)
+# Rules that compare bytes or states of the block device of the KV.
+OF_DEVICE = {"C1", "C2", "C4", "C6", "C8", "C9", "N1"}
 
 
 def answer_of(checks: Sequence[Check]) -> Finding:
@@ -163,11 +165,15 @@ def test_a_level_without_a_block_device_names_the_rules_it_cannot_know_and_why(
 
     found = findings(judged_run(tmp_path, SyntheticRun(arm="unpatched"), nameless))
     unknown = {name for name, one in found.items() if one.answer is Answer.UNKNOWN}
-    assert unknown == {"C1", "C2", "C4", "C6", "C8", "C9", "N1"}
+    assert unknown == OF_DEVICE
     for name in unknown:
         why = "At fallback level fuse the KV lies on no block device"
         assert meant(found[name]).startswith(why), name
     assert "no-block-device: no read counter" in said(found["C4"])
+
+
+def test_rules_say_whether_they_ask_for_a_block_device() -> None:
+    assert {rule.rule_id for rule in RULES if rule.of_device} == OF_DEVICE
 
 
 def test_a_rule_of_no_device_does_not_blame_the_missing_device(tmp_path: Path) -> None:
@@ -179,4 +185,4 @@ def test_a_rule_of_no_device_does_not_blame_the_missing_device(tmp_path: Path) -
     found = findings(judged_run(tmp_path, SyntheticRun(arm="unpatched"), nameless))
     assert found["C3"].answer is found["C10"].answer is Answer.UNKNOWN
     blamed = {name for name, one in found.items() if one.checks[0].message == "no-block-device"}
-    assert {"C1", "C4"} <= blamed <= {rule.rule_id for rule in RULES if rule.of_device}
+    assert {"C1", "C4"} <= blamed <= OF_DEVICE

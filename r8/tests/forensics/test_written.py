@@ -212,6 +212,16 @@ def test_w1_refutes_a_second_writer_on_the_device(tmp_path: Path) -> None:
     assert "something else writes" in meant(found)
 
 
+@pytest.mark.parametrize("outcome", ["failed", "ended", "silent"])
+def test_w1_wants_every_rank_to_have_saved(tmp_path: Path, outcome: str) -> None:
+    def stop(tables: Tables) -> None:
+        change(worker_rows(tables, "measure")[2], outcome=outcome, error="why")
+
+    found = rule(tmp_path, "W1", stop)
+    assert found.answer is Answer.REFUTED
+    assert f"1 of 4 ranks did not save (w2 {outcome}: why)" in said(found)
+
+
 def test_a_killed_rank_is_the_reason_of_w1_q1_and_w2(tmp_path: Path) -> None:
     def kill(tables: Tables) -> None:
         take_out(tables, *worker_rows(tables, "readback"))
