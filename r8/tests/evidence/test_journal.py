@@ -12,7 +12,7 @@ import pytest
 
 from r8.errors import EvidenceError, SiteError
 from r8.evidence.journal import Journal, run_from_json, run_to_json, write_json_atomic
-from r8.model import KvRun, PatchState
+from r8.model import BLOCKS_MAX, INT64_MAX, KvRun, PatchState
 from r8.tests.support.run_factory import SyntheticRun, read_lines, synthetic_run
 
 if TYPE_CHECKING:
@@ -243,3 +243,16 @@ def test_a_bad_run_json_is_refused_and_the_key_named(
 def test_another_schema_version_is_refused_before_anything_else(content: object) -> None:
     with pytest.raises(EvidenceError, match="schema version"):
         run_from_json(content, where="here")
+
+
+def test_blocks_and_bytes_of_a_run_are_bounded() -> None:
+    content = run_to_json_text()
+    run_from_json({**content, "block": BLOCKS_MAX - 1}, where="here")
+    with pytest.raises(EvidenceError, match=f"count from 0 to {BLOCKS_MAX - 1}"):
+        run_from_json({**content, "block": BLOCKS_MAX}, where="here")
+    planned = content["expectation"]
+    most = INT64_MAX // run_from_json(content, where="here").expected_bytes * planned["chunk_bytes"]
+    run_from_json({**content, "expectation": {**planned, "chunk_bytes": most}}, where="here")
+    more = {**planned, "chunk_bytes": 2 * most}
+    with pytest.raises(EvidenceError, match="do not fit 64 bits"):
+        run_from_json({**content, "expectation": more}, where="here")

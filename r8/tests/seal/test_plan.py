@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from r8.errors import BundleError
+from r8.errors import BundleError, EvidenceError
 from r8.evidence.manifest import sha256_json
-from r8.seal.plan import missing_cells, plans_of, require_declared, unplanned_cells
+from r8.seal.plan import CELLS_MAX, missing_cells, plans_of, require_declared, unplanned_cells
 from r8.tests.support.judged_run import Tables, judged_run, set_detail
 from r8.tests.support.run_factory import SyntheticRun
 
@@ -79,3 +79,37 @@ def test_a_run_that_was_told_no_digest_has_declared_nothing(three: list[Evidence
 def test_a_plan_that_names_no_cell_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="seal-plan-of-no-cell cell=b0-patched"):
         plans_of([cell(tmp_path, "patched", 4, ["b0-patched"])])
+
+
+def _planned(directory: Path, **facts: Any) -> Evidence:
+    def plan(tables: Tables) -> None:
+        told = {"arms": ["patched"], "levels": [4], "blocks": 1}
+        set_detail(tables, "run_begin", **(told | facts))
+
+    return judged_run(directory, SyntheticRun(), plan)
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ({"blocks": 10**12}, f"it has {10**12} cells, and {CELLS_MAX} are the most"),
+        ({"blocks": CELLS_MAX + 1}, f"{CELLS_MAX} are the most"),
+        ({"blocks": -1}, "it has -1 cells"),
+        ({"blocks": "many"}, "Expected `int`, got `str`"),
+        ({"arms": "patched"}, "Expected `array`, got `str`"),
+        ({"levels": [None]}, "Expected `int`, got `null`"),
+        ({"source": "<b>"}, "Invalid enum value '<b>'"),
+        ({"places": 4}, "Expected `array`, got `int`"),
+    ],
+)
+def test_a_plan_of_another_form_or_size_is_refused(
+    tmp_path: Path, facts: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(EvidenceError) as caught:
+        plans_of([_planned(tmp_path, **facts)])
+    assert named in caught.value.what
+
+
+def test_a_plan_may_have_the_most_cells(tmp_path: Path) -> None:
+    (plan,) = plans_of([_planned(tmp_path, blocks=CELLS_MAX)])
+    assert len(plan.cells) == CELLS_MAX
