@@ -139,7 +139,7 @@ def _name(name: str, travels: Travels, meaning: str, *, nullable: bool = True) -
     return Column(name, "name", "", meaning, nullable, travels)
 
 
-_REQUEST_ID = Pseudonymised("request", "id")
+REQUEST_ID = Pseudonymised("request", "id")
 _INSTANCE = Pseudonymised("instance")
 _HOST = Pseudonymised("host")
 _DEVICE = Pseudonymised("device")
@@ -152,7 +152,7 @@ REQUESTS = Table(
     "one row a request, failed ones included",
     (
         _RUN,
-        _name("request_id", _REQUEST_ID, "the client's id, unique in the run", nullable=False),
+        _name("request_id", REQUEST_ID, "the client's id, unique in the run", nullable=False),
         _name("instance", _INSTANCE, "engine instance it was sent to", nullable=False),
         _name("phase", Public(tuple(Phase)), "r8.model.Phase", nullable=False),
         Column("session", "int64", "", "conversation session, from 0", nullable=False),
@@ -164,7 +164,7 @@ REQUESTS = Table(
         Column("prompt_tokens", "int64", "tokens", "prompt length by the server's usage"),
         Column("output_tokens", "int64", "tokens", "output length by the server's usage"),
         _text("finish_reason", Public(FINISH_REASONS), "as the server gave it"),
-        _text("server_request_id", _REQUEST_ID, "the response's id; joins the engine log"),
+        _text("server_request_id", REQUEST_ID, "the response's id; joins the engine log"),
         _text("output_text", Pseudonymised("output", "whole"), "what was generated"),
         Column("output_token_ids", "list<int64>", "", "token ids, where the server returns them"),
         Column("request_bytes", "int64", "bytes", "size of the rendered request"),
@@ -186,7 +186,7 @@ CHUNKS = Table(
     "one row an event of a response stream",
     (
         _RUN,
-        _name("request_id", _REQUEST_ID, "the request", nullable=False),
+        _name("request_id", REQUEST_ID, "the request", nullable=False),
         Column("seq", "int64", "", "position in the stream, from 0", nullable=False),
         Column("arrival_ns", "int64", "ns", f"arrival, {_MONO}", nullable=False),
         _name("kind", Public(CHUNK_KINDS), _words(CHUNK_KINDS), nullable=False),
@@ -265,7 +265,7 @@ ENGINE_LOG = Table(
         Column("mono_ns", "int64", "ns", f"instant the line gives, {_MONO}; NULL without one"),
         Column("wall_ns", "int64", "ns", "the same on the wall clock of the recording host"),
         _name("kind", Public(ENGINE_LOG_KINDS), _words(ENGINE_LOG_KINDS), nullable=False),
-        _text("server_request_id", _REQUEST_ID, "vLLM's request id"),
+        _text("server_request_id", REQUEST_ID, "vLLM's request id"),
         Column("total_tokens", "int64", "tokens", "prompt tokens of the request"),
         Column("computed_tokens", "int64", "tokens", "found in the engine's own prefix cache"),
         Column("hit_tokens", "int64", "tokens", "found in LMCache, tier not told"),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import argparse
 
 
-# A step that was not reached is no pass.
-_WORDS = {Answer.HELD: "PASS", Answer.REFUTED: "FAIL", Answer.UNKNOWN: "----"}
+# A step that was not reached, or whose evidence was withheld, is no pass.
+_WORDS = {Answer.HELD: "PASS", Answer.REFUTED: "FAIL", Answer.UNKNOWN: "UNKNOWN"}
 
 
 def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +35,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     words = "kind of the key (default: ed25519, a PEM file)"
     verb.add_argument("--sign-with", choices=("ed25519", "ssh-key"), default="ed25519", help=words)
     verb.add_argument("--unsigned", action="store_true", help="no signature; verify will say so")
-    words = "replace names of hosts, users, addresses and serials first"
+    words = "keep declared columns alone, names as pseudonyms, no file of raw/"
     verb.add_argument("--redact", action="store_true", help=words)
     words = "a further word to replace; implies --redact"
     verb.add_argument("--redact-also", action="append", default=[], metavar="WORD", help=words)
@@ -105,7 +105,9 @@ def _verify(args: argparse.Namespace) -> int:
         return code
     rows = [[_WORDS[one.answer], one.name, render_reasons(one.reasons)] for one in steps]
     page(table(rows, []))
-    line(f"{args.bundle.name}: {'verified' if code == 0 else 'REFUSED'}; exit code {code}")
+    unknown = [one.name for one in steps if one.answer is Answer.UNKNOWN]
+    verified = f"verified, but for {', '.join(unknown)}" if unknown else "verified"
+    line(f"{args.bundle.name}: {'REFUSED' if code else verified}; exit code {code}")
     return code
 
 

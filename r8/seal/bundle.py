@@ -35,8 +35,9 @@ from r8.metrics.measure import measurements
 from r8.model import KvRun
 from r8.resources import data_path, published_path
 from r8.seal.archive import SUFFIXES, check_suffix, pack
+from r8.seal.leftovers import digests_in, left_in
 from r8.seal.plan import plans_of, require_declared
-from r8.seal.redact import find_names, record, redact
+from r8.seal.redact import begin, redact
 from r8.seal.statement import ENVELOPE, canonical, envelope, key_id, pae, statement
 from r8.seal.texts import texts_of
 from r8.sensitive import secrets_in
@@ -120,7 +121,7 @@ def seal(  # what a seal is made of, each named once
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".r8-seal-") as folder:
         tree = Path(folder) / "tree"
         tree.mkdir()
-        _fill(tree, evidences, references, redacted=redacted, also=also)
+        _fill(tree, evidences, references, claims, redacted=redacted, also=also)
         files = _state(tree, claims, signing)
         packed = Path(folder) / "packed"
         pack(tree, files, packed, suffix)
@@ -225,25 +226,38 @@ def _fill(
     tree: Path,
     evidences: Sequence[Evidence],
     references: Sequence[Evidence],
+    claims: Sequence[Claim],
     *,
     redacted: bool,
     also: Sequence[str],
 ) -> None:
-    names = find_names([*evidences, *references], also) if redacted else None
-    for folder, group in ((RUNS, evidences), (REFERENCE, references)):
-        for one in group:
-            target = tree / folder / one.run.scenario / one.run.run_id
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if names is None:
+    groups = ((RUNS, evidences), (REFERENCE, references))
+    done = begin([*evidences, *references], claims, also) if redacted else None
+    for folder, group in groups:
+        for one in sorted(group, key=lambda one: one.run.run_id):
+            if done is None:
+                target = tree / folder / one.run.scenario / one.run.run_id
+                target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copytree(one.path, target)
             else:
-                target.mkdir()
-                redact(one, target, names)
-    if names is not None:
-        before = {
-            one.run.run_id: sha256_file(one.path / MANIFEST) for one in (*evidences, *references)
-        }
-        (tree / REDACTION).write_text(record(names, before))
+                redact(one, tree / folder, done)
+    if done is not None:
+        _refuse_names(tree, done.names.known)
+        (tree / REDACTION).write_text(done.record())
+
+
+def _refuse_names(tree: Path, known: frozenset[str]) -> None:
+    """Refuse what a verifier would: runs that still name somebody after their redaction."""
+    digests = digests_in(tree.rglob(MANIFEST)) | known
+    for text in texts_of(tree):
+        for kind, found in left_in(text.text, digests):
+            raise BundleError(
+                Message(
+                    id="seal-name-left", facts={"kind": kind, "found": found, "file": text.file}
+                ),
+                where=str(tree),
+                next_step="seal again with --redact-also and that word",
+            )
 
 
 def _state(tree: Path, claims: Sequence[Claim], signing: Signing | None) -> list[str]:
@@ -254,7 +268,7 @@ def _state(tree: Path, claims: Sequence[Claim], signing: Signing | None) -> list
     said = state(evidences, claims, references)
     (tree / BUNDLE).write_text(canonical(inside))
     (tree / STATED).write_text(canonical(said.stated))
-    (tree / CITATION).write_text(_citation(), encoding="utf-8")
+    (tree / CITATION).write_text(citation(), encoding="utf-8")
     public = None if signing is None else signing.public
     if public is not None:
         (tree / SIGNER).write_text(canonical(public))
@@ -286,7 +300,7 @@ def configuration(inside: dict[str, Any]) -> list[dict[str, Any]]:
     return code + patches
 
 
-def _citation() -> str:
+def citation() -> str:
     """CITATION.cff of the checkout, or of the installed distribution."""
     path = _PACKAGE.parent / CITATION
     if path.is_file():

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from r8.evidence.manifest import MANIFEST
+from r8.evidence.journal import RUN_FILE
+from r8.evidence.manifest import MANIFEST, relative_files, sha256_file
 from r8.evidence.reader import read_run
 from r8.message import Message
+from r8.schema import TABLES
 from r8.seal.archive import refused
 from r8.seal.bundle import (
     BUNDLE,
+    CITATION,
     FORMAT,
     REDACTION,
     REFERENCE,
     RUNS,
+    SIGNER,
     STATED,
+    citation,
     claims_digest,
     configuration,
     inventory,
@@ -24,12 +31,13 @@ from r8.seal.bundle import (
     run_paths,
     state,
 )
-from r8.seal.plan import missing_cells, plans_of, require_declared, unplanned_cells
-from r8.seal.redact import names_left
-from r8.seal.statement import canonical, statement
+from r8.seal.leftovers import digests_in, left_in
+from r8.seal.plan import BY_RUNS, missing_cells, plans_of, require_declared, unplanned_cells
+from r8.seal.statement import ENVELOPE, PREDICATE_TYPE, STATEMENT_TYPE, canonical, statement
+from r8.seal.texts import Text, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from r8.errors import BundleError
@@ -38,8 +46,20 @@ if TYPE_CHECKING:
     from r8.model import Claim
     from r8.seal.bundle import Statements
 
+# What a redacted bundle is made of.
+_TRAVELS = re.compile(
+    rf"(?:{BUNDLE}|{STATED}|{REDACTION}|{SIGNER}|{CITATION}|{ENVELOPE}|"
+    rf"(?:{RUNS}|{REFERENCE})/[^/]+/[^/]+/(?:{RUN_FILE}|{MANIFEST}|(?:{'|'.join(TABLES)})\.parquet))"
+)
 # Differences named in full; the count says how many there are.
 SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What a step answers when the evidence it needs was withheld, by name."""
+
+    reasons: tuple[Message, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,12 +117,12 @@ def contents(case: BundleCase) -> list[Message]:
     return [Message(id="seal-sealed-by-other-code", facts=facts)]
 
 
-def complete(case: BundleCase) -> list[Message]:
+def complete(case: BundleCase) -> list[Message] | Unknown:
     """Every cell the campaigns planned is there, and the plans are those they declared."""
-    if not (case.tree / REDACTION).is_file():
-        require_declared(case.evidences)
+    require_declared(case.evidences)
     parts = []
-    for plan in plans_of(case.evidences):
+    plans = plans_of(case.evidences)
+    for plan in plans:
         about: dict[str, Fact] = {"campaign": plan.campaign_id, "planned": len(plan.cells)}
         source = Message(id=plan.source)
         absent = missing_cells(plan, case.evidences)
@@ -113,6 +133,8 @@ def complete(case: BundleCase) -> list[Message]:
         if strangers:
             raise case.refused("seal-cell-unplanned", cell=strangers[0], **about)
         parts += [Message(id="seal-cells", facts=about), source]
+    if _redacted(case) and any(plan.source == BY_RUNS for plan in plans):
+        return Unknown((Message(id="seal-plan-withheld"),))
     return parts
 
 
@@ -157,19 +179,70 @@ def predicate(case: BundleCase) -> list[Message]:
     return [Message(id="seal-results", facts=facts)]
 
 
+def withheld(case: BundleCase) -> list[Message] | Unknown:
+    """What the sealer kept to themselves: what rests on it is unknown here, whatever else holds."""
+    if not _redacted(case):
+        raw = sum(name.startswith("raw/") for one in case.evidences for name in one.manifest)
+        return [Message(id="seal-nothing-withheld", facts={"files": raw})]
+    done = _json(case, REDACTION)
+    runs = Message(id="seal-originals-withheld", facts={"runs": len(done["manifests_before"])})
+    files = [
+        Message(id="seal-raw-withheld", facts={"kind": kind, "n": count})
+        for kind, count in done["withheld_files"].items()
+    ]
+    plans: dict[str, Fact] = {"runs": done["withheld_plan_digests"]}
+    changed = [Message(id="seal-plan-digest-withheld", facts=plans)] if plans["runs"] else []
+    return Unknown((runs, *files, *changed))
+
+
 def redaction(case: BundleCase) -> list[Message]:
-    """What was declared as taken out is not there."""
-    if not (case.tree / REDACTION).is_file():
+    """Nothing travels that is not declared, and no form of a name or a key is in what does."""
+    if not _redacted(case):
         return [Message(id="seal-not-redacted")]
     done = _json(case, REDACTION)
-    for one in case.evidences:
-        for word, file in names_left(one.path):
-            raise case.refused("seal-address-left", run=one.run.run_id, address=word, file=file)
+    names = relative_files(case.tree)
+    for name in names:
+        if not _TRAVELS.fullmatch(name):
+            raise case.refused("seal-file-left", file=name)
+    looked = Counter(text.file for text in _looked_at(case))
     taken = [
         Message(id="seal-taken-out", facts={"kind": kind, "n": count})
         for kind, count in done["pseudonyms"].items()
     ]
-    return [*taken, Message(id="seal-redacted")]
+    columns = sum(name.endswith(")") for name in looked)
+    facts: dict[str, Fact] = {"texts": looked.total(), "files": len(names), "columns": columns}
+    return [*taken, Message(id="seal-redacted", facts=facts)]
+
+
+def _looked_at(case: BundleCase) -> Iterator[Text]:
+    """Every text of the bundle, looked at by the finder that is not the redaction's own."""
+    known = _digests(case)
+    names = "\n".join(relative_files(case.tree))
+    own = set(citation().splitlines())
+    for text in (Text(file="file names", line=1, text=names), *texts_of(case.tree)):
+        words = text.text
+        if text.file == ENVELOPE:
+            words = case.payload.decode()
+            for named in (STATEMENT_TYPE, PREDICATE_TYPE):
+                words = words.replace(named, "")
+        elif text.file == CITATION:
+            words = "\n".join(line for line in words.splitlines() if line not in own)
+        if text.file != SIGNER:  # whose it is they want to be known
+            for kind, found in left_in(words, known):
+                raise case.refused("seal-name-left", kind=kind, found=found, file=text.file)
+        yield text
+
+
+def _digests(case: BundleCase) -> frozenset[str]:
+    """SHA-256 that name files, code or a plan that travels."""
+    tree = case.tree
+    found = digests_in([*tree.rglob(MANIFEST), tree / BUNDLE, tree / REDACTION])
+    plans = {one.run.plan_sha256 for one in (*case.evidences, *case.references)} - {None}
+    return found | {sha256_file(tree / MANIFEST)} | {str(one) for one in plans}
+
+
+def _redacted(case: BundleCase) -> bool:
+    return (case.tree / REDACTION).is_file()
 
 
 def _json(case: BundleCase, name: str) -> Any:

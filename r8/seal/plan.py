@@ -74,11 +74,11 @@ def plans_of(evidences: Sequence[Evidence]) -> list[CampaignPlan]:
 def require_declared(evidences: Sequence[Evidence]) -> None:
     """Refuse runs whose plan is not the one their campaign declared before its first block.
 
-    Not asked of redacted runs: a plan whose names were replaced has another digest.
+    A redacted run whose plan had names in it carries no digest, and is not asked.
     """
     for one in evidences:
         declared = one.run.plan_sha256
-        if declared is not None and sha256_json(_recorded(one)) != declared:
+        if declared is not None and sha256_json(recorded_plan(one)) != declared:
             raise BundleError(
                 Message(id="seal-plan-changed", facts={"run": one.run.run_id}),
                 where=one.run.campaign_id,
@@ -109,7 +109,7 @@ def _name(cell: tuple[int, str, int]) -> str:
 
 def _plan(runs: Sequence[Evidence]) -> CampaignPlan:
     first = runs[0].run
-    found = {json.dumps(_recorded(one), sort_keys=True) for one in runs}
+    found = {json.dumps(recorded_plan(one), sort_keys=True) for one in runs}
     if len(found) > 1:
         raise BundleError(
             Message(id="seal-plans-differ", facts={"plans": len(found)}),
@@ -155,7 +155,7 @@ def _no_plan(why: str, campaign_id: str) -> EvidenceError:
     )
 
 
-def _recorded(evidence: Evidence) -> dict[str, Any] | None:
+def recorded_plan(evidence: Evidence) -> dict[str, Any] | None:
     """The plan in the run's first event, when it is there."""
     events = evidence.table("events")
     for name, detail in zip(

@@ -1,232 +1,172 @@
-"""Taking names out of runs before they are sealed: hosts, users, addresses, serials.
+"""A run as it may go to strangers: what is declared travels, names as pseudonyms, all else stays.
 
-Every name gets one pseudonym in the whole bundle (`host-1`, `address-2`), so joins and counts stay
-what they were; no table of who was who is kept. Numbers, instants and the model's own words
-(`output_text`) are not touched. The result is a run directory of its own, with its own manifest;
-the seal records what was done and the digests of the manifests that were left behind.
-
-Cannot find: a name that looks like an ordinary word and stands only in a free text. Name it.
+`r8.schema` declares the columns and `r8.seal.declared` the rest. Rows, numbers and instants are not
+touched, equal names stay equal in the whole bundle, so joins, metrics, rules and verdicts come out
+as before. Files of raw/ do not travel. The result is a run directory of its own, with its own
+manifest; `redaction.json` records what was done and the digests of the manifests left behind.
 """
 
 from __future__ import annotations
 
-import gzip
-import ipaddress
 import json
-import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from r8.evidence.journal import RUN_FILE
+from r8.evidence.journal import RUN_FILE, run_to_json
 from r8.evidence.layout import ROW_GROUP_ROWS, open_writer
-from r8.evidence.manifest import MANIFEST, manifest_text
-from r8.schema import TABLES
+from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
+from r8.model import KvRun
+from r8.schema import REQUEST_ID, TABLES, Pseudonymised
+from r8.seal.declared import RUN, raw_kind
+from r8.seal.names import Names
+from r8.seal.plan import recorded_plan
+from r8.seal.vocabulary import is_quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
     from pathlib import Path
 
     from r8.evidence.reader import Evidence
+    from r8.model import Claim
+    from r8.schema import Column, Travels
 
-KEPT_COLUMNS = frozenset({"run_id", "request_id", "output_text"})
-# Names of this machine for itself say nothing about whose it is.
-_COMMON = frozenset({"", "-", "local", "localhost", "root", "runner", "ubuntu", "user", "none"})
-_HOST_KEYS = ("name", "hostname", "nodename", "fqdn", "address")
-_SERIAL_KEYS = (
-    "serial|serial_number|wwid|wwn|nguid|eui64|eui|uuid|guid|boot_id|machine_id|hostid|hostnqn|"
-    "subnqn|nqn"
-)
-_IPV4 = re.compile(r"(?<![\w.=])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
-_IPV6 = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
-_MAC = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])")
-_SERIAL = re.compile(rf"(?i)\b(?:{_SERIAL_KEYS})\b[\"']?\s*[:=]\s*[\"']?([\w.:/-]{{4,}})")
-_SERIAL_FORM = re.compile(r"\bnqn\.\d{4}-\d\d\.[\w.:-]+|\b(?:eui|naa|nvme)\.[0-9a-fA-F]{12,}\b")
-_USER = re.compile(r"/(?:home|Users)/([\w.-]+)")
-_SECRET_COUNTER = re.compile(rf"(?i)(?:^|_)(?:{_SERIAL_KEYS})$")
-_BATCH_ROWS = 100_000
+RAW = "raw"
+# Columns whose names are looked for before anything is written.
+_FIRST = [
+    (table, column)
+    for table in TABLES.values()
+    for column in table.columns
+    if column.name == "host" or (table.name == "requests" and column.travels == REQUEST_ID)
+]
 
 
-@dataclass(slots=True)
-class Pseudonyms:
-    """Names found so far, each with what stands for it from now on."""
+@dataclass(slots=True, kw_only=True)
+class Redaction:
+    """The names of one bundle, and what was left out of it."""
 
-    words: dict[str, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    _pattern: re.Pattern[str] | None = None
+    names: Names
+    withheld: Counter[str] = field(default_factory=Counter)  # files of raw/ by kind
+    plans_changed: int = 0
+    manifests_before: dict[str, str] = field(default_factory=dict)  # by run id as it is now
 
-    def add(self, kind: str, word: str) -> None:
-        """Give a word its pseudonym, unless it has one or is nobody's name."""
-        if word.lower() in _COMMON or word in self.words:
-            return
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        self.words[word] = f"{kind}-{self.counts[kind]}"
-        self._pattern = None
-
-    def hide(self, text: str) -> str:
-        """The text with every known name replaced."""
-        if not self.words:
-            return text
-        if self._pattern is None:
-            longest_first = sorted(self.words, key=lambda word: (-len(word), word))
-            words = "|".join(re.escape(word) for word in longest_first)
-            self._pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])")
-        return self._pattern.sub(lambda match: self.words[match.group()], text)
+    def record(self) -> str:
+        """What was done, as `redaction.json` of the bundle says it."""
+        done = {
+            "pseudonyms": self.names.counts,
+            "withheld_files": self.withheld,
+            "withheld_plan_digests": self.plans_changed,
+            "undeclared_facts": self.names.undeclared_facts,
+            "manifests_before": self.manifests_before,
+        }
+        return json.dumps(done, indent=1, sort_keys=True) + "\n"
 
 
-def find_names(evidences: Iterable[Evidence], also: Iterable[str]) -> Pseudonyms:
-    """Every name in these runs, in an order that depends on their content alone."""
-    found = Pseudonyms()
-    for word in also:
-        found.add("name", word)
-    for evidence in evidences:
-        for key in _HOST_KEYS:
-            found.add("host", evidence.run.host.get(key, ""))
-        found.add("serial", evidence.run.host.get("boot_id", ""))
-        _find_in_tables(evidence, found)
-        for path in _texts_of(evidence).values():
-            _find_in_text(_read_text(path), found)
-    return found
+def begin(evidences: Sequence[Evidence], claims: Sequence[Claim], also: Sequence[str]) -> Redaction:
+    """A redaction of these runs: words of claims stay, and their hosts are known from the start.
+
+    A host gets its pseudonym before a log line names it; an id of a request before the log of an
+    engine, which an earlier run may hold as well, makes longer ones of it.
+    """
+    names = Names(known=_claimed(claims), also=tuple(also))
+    for one in evidences:
+        if isinstance(one.run, KvRun) and one.run.patch is not None:
+            patch = one.run.patch
+            digests = patch.target_sha256, patch.base_sha256, patch.module_sha256
+            names.keep(digest for digest in digests if digest)
+        for table, column in _FIRST:
+            values = pq.read_table(one.table_path(table.name), columns=[column.name]).column(0)
+            for text in values.unique().to_pylist():
+                if text is not None and column.travels is not None:
+                    names.hide(text, column.travels)
+    return Redaction(names=names)
 
 
-def redact(evidence: Evidence, target: Path, names: Pseudonyms) -> None:
-    """Write the run anew into `target`, an empty directory named by its run id."""
-    for name in TABLES:
-        _write_table(evidence, name, target, names)
-    for name, path in _texts_of(evidence).items():
-        copy = target / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        text = names.hide(_read_text(path)).encode("utf-8", errors="surrogateescape")
-        copy.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+def _claimed(claims: Sequence[Claim]) -> frozenset[str]:
+    """Names of arms and scenarios, and keys of comparability, that published claims speak of."""
+    found: set[str] = set()
+    for one in claims:
+        found |= {one.scenario, one.numerator_arm, one.denominator_arm or "", *one.comparability}
+    return frozenset(found - {""})
+
+
+def redact(evidence: Evidence, root: Path, done: Redaction) -> None:
+    """Write the run anew below `root`, as <scenario>/<run_id> with the names it has now."""
+    run = _fields(run_to_json(evidence.run), "", done.names)
+    plan = recorded_plan(evidence)
+    target = root / run["scenario"] / run["run_id"]
+    target.mkdir(parents=True)
+    for table in TABLES:
+        _write_table(evidence, table, target, done.names)
+    run["plan_sha256"] = None
+    if (digest := evidence.run.plan_sha256) is not None:
+        # Of a plan with names it is no digest of what travels, and lets others try names out.
+        same = plan is not None and _plan_as_it_travels(plan, done.names) == plan
+        run["plan_sha256"] = digest if same else None
+        done.names.keep({digest} if same else ())
+        done.plans_changed += not same
+    (target / RUN_FILE).write_text(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
     (target / MANIFEST).write_text(manifest_text(target))
+    done.manifests_before[run["run_id"]] = sha256_file(evidence.path / MANIFEST)
+    raw = evidence.path / RAW
+    for path in raw.rglob("*"):
+        if path.is_file():
+            done.withheld[raw_kind(path.relative_to(raw).as_posix())] += 1
 
 
-def names_left(directory: Path) -> list[tuple[str, str]]:
-    """Addresses that still stand in the text files of a run, with their file; for the verifier."""
-    left: list[tuple[str, str]] = []
-    for path in _text_files(directory):
-        found = Pseudonyms()
-        _find_addresses(_read_text(path), found)
-        left += [(word, path.relative_to(directory).as_posix()) for word in found.words]
-    return left
+def _plan_as_it_travels(plan: dict[str, Any], names: Names) -> Any:
+    return json.loads(names.hide(json.dumps(plan), Pseudonymised("text", "facts")))
 
 
-def _texts_of(evidence: Evidence) -> dict[str, Path]:
-    """Every file of a run that is no table, by its name; run.json as it was read."""
-    found = {one.relative_to(evidence.path).as_posix(): one for one in _text_files(evidence.path)}
-    return found | {RUN_FILE: evidence.tables / RUN_FILE}
+def _fields(value: Any, key: str, names: Names) -> Any:
+    """A part of run.json; texts under a key that is not declared are left out."""
+    if isinstance(value, dict):
+        inside = {one: f"{key}.{one}" if key else one for one in value}
+        if f"{key}.*" in RUN:
+            return {
+                names.hide(one, Pseudonymised("word")): _fields(value[one], f"{key}.*", names)
+                for one in inside
+            }
+        kept = (one for one in value if key != "host" or inside[one] in RUN)
+        return {one: _fields(value[one], inside[one], names) for one in kept}
+    if isinstance(value, list | tuple):
+        return [_fields(one, key, names) for one in value]
+    if not isinstance(value, str):
+        return value
+    return names.hide(value, RUN[key]) if key in RUN else ""
 
 
-def _text_files(directory: Path) -> list[Path]:
-    return sorted(
-        path
-        for path in directory.rglob("*")
-        if path.is_file() and path.suffix != ".parquet" and path.name != MANIFEST
-    )
-
-
-def _read_text(path: Path) -> str:
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        data = gzip.decompress(data)
-    return data.decode("utf-8", errors="surrogateescape")
-
-
-def _find_in_tables(evidence: Evidence, found: Pseudonyms) -> None:
-    for name, table in TABLES.items():
-        if "host" in table.arrow().names:
-            for batch in _batches(evidence, name, ["host"]):
-                for host in batch.column("host").unique().to_pylist():
-                    found.add("host", str(host))
-    for batch in _batches(evidence, "probes", ["counter", "text"]):
-        rows = (batch.column(name).to_pylist() for name in ("counter", "text"))
-        for counter, text in zip(*rows, strict=True):
-            if text and _SECRET_COUNTER.search(counter):
-                found.add("serial", text)
-    for name in TABLES:
-        for text in _strings(evidence, name):
-            _find_in_text(text, found)
-
-
-def _batches(evidence: Evidence, table: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(evidence.table_path(table)) as file:
-        yield from file.iter_batches(_BATCH_ROWS, columns=columns)
-
-
-def _strings(evidence: Evidence, table: str) -> Iterator[str]:
-    columns = [column.name for column in _string_columns(table)]
-    for batch in _batches(evidence, table, columns):
-        for name in columns:
-            yield from (text for text in batch.column(name).unique().to_pylist() if text)
-
-
-def _string_columns(table: str) -> list[Any]:
-    return [
-        column
-        for column in TABLES[table].arrow()
-        if pa.types.is_string(column.type) and column.name not in KEPT_COLUMNS
-    ]
-
-
-def _find_in_text(text: str, found: Pseudonyms) -> None:
-    for match in _SERIAL.finditer(text):
-        found.add("serial", match.group(1))
-    for match in _SERIAL_FORM.finditer(text):
-        found.add("serial", match.group())
-    for match in _USER.finditer(text):
-        found.add("user", match.group(1))
-    _find_addresses(text, found)
-
-
-def _find_addresses(text: str, found: Pseudonyms) -> None:
-    for match in _MAC.finditer(text):
-        found.add("mac", match.group())
-    for match in (*_IPV4.finditer(text), *_IPV6.finditer(text)):
-        if _is_somebody(match.group()):
-            found.add("address", match.group())
-
-
-def _is_somebody(text: str) -> bool:
-    """Whether it is an address of a machine, not loopback, a mask, or a version number."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return not (address.is_loopback or address.is_unspecified or text.startswith("255."))
-
-
-def _write_table(evidence: Evidence, name: str, target: Path, names: Pseudonyms) -> None:
-    schema = TABLES[name].arrow()
-    hidden = {column.name for column in _string_columns(name)}
+def _write_table(evidence: Evidence, name: str, target: Path, names: Names) -> None:
+    columns, schema = TABLES[name].columns, TABLES[name].arrow()
     with (
         pq.ParquetFile(evidence.table_path(name)) as file,
         open_writer(target / f"{name}.parquet", name) as writer,
     ):
         for batch in file.iter_batches(ROW_GROUP_ROWS):
-            columns = [
-                _hide(batch.column(one.name), names)
-                if one.name in hidden
-                else batch.column(one.name)
-                for one in schema
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            arrays = [_hidden(batch.column(one.name), one, names) for one in columns]
+            if name == "probes":
+                arrays[schema.get_field_index("value")] = _quantities(batch)
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _hide(column: Any, names: Pseudonyms) -> Any:
-    encoded = column.dictionary_encode()
-    words = [None if text is None else names.hide(text) for text in encoded.dictionary.to_pylist()]
-    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words, pa.string())).cast(
-        pa.string()
-    )
+def _quantities(batch: pa.RecordBatch) -> Any:
+    """Readings of the counters R8 knows as quantities, NULL for others."""
+    encoded = batch.column("counter").dictionary_encode()
+    known = pa.array([is_quantity(one) for one in encoded.dictionary.to_pylist()], pa.bool_())
+    return pc.if_else(known.take(encoded.indices), batch.column("value"), None)
 
 
-def record(names: Pseudonyms, originals: dict[str, str]) -> str:
-    """What was done, as `redaction.json` of the bundle says it."""
-    done = {
-        "pseudonyms": dict(sorted(names.counts.items())),
-        "untouched": sorted(KEPT_COLUMNS),
-        "manifests_before": dict(sorted(originals.items())),
-    }
-    return json.dumps(done, indent=1, sort_keys=True) + "\n"
+def _hidden(values: Any, column: Column, names: Names) -> Any:
+    if column.type not in {"string", "name"}:
+        return values
+    travels: Travels | None = column.travels
+    if travels is None and column.nullable:
+        return pa.nulls(len(values), pa.string())
+    encoded = values.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    hidden = [names.hide(text, travels or Pseudonymised("word", "whole")) for text in texts]
+    return pa.array(hidden, pa.string()).take(encoded.indices)

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Text:
     """A piece of text: a block of lines of a file, or one value of a column."""
 
     file: str  # with the column, for a Parquet file
-    line: int  # of its first line, or the row, from 1
+    line: int  # of its first line, or the row among those with a text, from 1
     text: str
 
 
@@ -53,11 +53,10 @@ def _of_parquet(path: Path, name: str) -> Iterator[Text]:
         first = 1
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             for column in columns:
-                values = _flat(batch.column(column))
-                for value in values.unique().to_pylist():
-                    if value:
-                        row = first + pc.index(values, value).as_py()
-                        yield Text(file=f"{name} ({column})", line=row, text=str(value))
+                encoded = _flat(batch.column(column)).drop_null().dictionary_encode()
+                rows = np.unique(encoded.indices.to_numpy(), return_index=True)[1]
+                for value, row in zip(encoded.dictionary.to_pylist(), rows, strict=True):
+                    yield Text(file=f"{name} ({column})", line=first + int(row), text=str(value))
             first += batch.num_rows
 
 

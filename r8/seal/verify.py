@@ -22,7 +22,7 @@ from r8.message import Answer, Message
 from r8.seal import contents
 from r8.seal.archive import unpack
 from r8.seal.bundle import SIGNER
-from r8.seal.contents import BundleCase
+from r8.seal.contents import BundleCase, Unknown
 from r8.seal.statement import ENVELOPE, key_id, open_envelope, pae
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step of a verification: held, refuted, or unknown where it was not reached."""
+    """One step of a verification: held, refuted, or unknown: not reached, or evidence withheld."""
 
     name: str
     answer: Answer
@@ -85,9 +85,14 @@ def verify(
     return done
 
 
-def _done(name: str, check: Callable[[BundleCase], Sequence[Message]], case: BundleCase) -> Step:
+def _done(
+    name: str, check: Callable[[BundleCase], Sequence[Message] | Unknown], case: BundleCase
+) -> Step:
     try:
-        return Step(name=name, answer=Answer.HELD, reasons=tuple(check(case)))
+        found = check(case)
+        if isinstance(found, Unknown):
+            return Step(name=name, answer=Answer.UNKNOWN, reasons=found.reasons)
+        return Step(name=name, answer=Answer.HELD, reasons=tuple(found))
     except BundleError as error:
         why = error.reason
     except R8Error as error:
@@ -99,8 +104,11 @@ def _done(name: str, check: Callable[[BundleCase], Sequence[Message]], case: Bun
 
 
 def exit_code(steps: Sequence[Step]) -> int:
-    """0 when every step held, else 3."""
-    return 0 if all(one.answer is Answer.HELD for one in steps) else EXIT_INVALID
+    """3 when a step failed, else 0: what a redaction withheld is unknown, and no failure.
+
+    A step that was not reached comes after one that failed.
+    """
+    return EXIT_INVALID if any(one.answer is Answer.REFUTED for one in steps) else 0
 
 
 def _archive(case: BundleCase) -> list[Message]:
@@ -161,7 +169,7 @@ def _signature(case: BundleCase) -> list[Message]:
     return [signed, Message(id="seal-key-given" if case.key else "seal-key-inside")]
 
 
-_STEPS: tuple[tuple[str, Callable[[BundleCase], Sequence[Message]]], ...] = (
+_STEPS: tuple[tuple[str, Callable[[BundleCase], Sequence[Message] | Unknown]], ...] = (
     ("archive", _archive),
     ("manifest", _manifest),
     ("statement", _statement),
@@ -173,6 +181,7 @@ _STEPS: tuple[tuple[str, Callable[[BundleCase], Sequence[Message]]], ...] = (
     ("certificate", contents.recomputed("certificate", "run_id rule_id")),
     ("verdicts", contents.recomputed("verdicts", "claim.claim_id")),
     ("predicate", contents.predicate),
+    ("withheld", contents.withheld),
     ("redaction", contents.redaction),
 )
 # Steps that everything below them rests on; the others do not depend on one another.

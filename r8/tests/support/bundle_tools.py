@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from r8.claims.reader import load_claims
-from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
+from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file, sha256_json
 from r8.message import Answer
 from r8.report.words import render_reasons
+from r8.roles import Role
 from r8.seal import keys
 from r8.seal.archive import GZIP, TOP, pack, unpack
 from r8.seal.statement import ENVELOPE, canonical, envelope, key_id, open_envelope, pae
@@ -57,6 +58,18 @@ def sealed_campaign(root: Path) -> list[Evidence]:
         for block in range(BLOCKS)
         for order, arm in enumerate(ARMS)
     ]
+
+
+def declared_run(root: Path, arm: str) -> Evidence:
+    """One run that is the whole of its campaign, with the digest of its declared plan."""
+    plan = {"arms": [arm], "levels": [4], "blocks": 1}
+
+    def with_plan(tables: Tables) -> None:
+        set_detail(tables, "run_begin", **plan)
+        first = next(row for row in tables["events"] if row["name"] == "run_begin")
+        tables["run"][0]["plan_sha256"] = sha256_json(json.loads(first["detail"]))
+
+    return judged_run(root, SyntheticRun(arm=arm, role=Role.ARRAY), with_plan)
 
 
 def checks(
