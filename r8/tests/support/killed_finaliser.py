@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from r8.errors import EvidenceError
+from r8.evidence.door import home
 from r8.evidence.finalise import finalise
 from r8.evidence.reader import find_runs, read_run
 
@@ -61,6 +62,7 @@ def die_before_call(number: int) -> None:
 
 def fork(action: Callable[[], None]) -> int:
     """Start `action` in a fork; its pid. The fork exits 0, or 1 after a traceback."""
+    home()  # one for all of them: a fork that ends in _exit would leave its own behind
     pid = os.fork()
     if pid:
         return pid
