@@ -103,7 +103,7 @@ def _inside(value: object) -> Iterator[str]:
 
 def _in_whole(text: str) -> Iterator[tuple[str, str]]:
     for name in _HOME.findall(text):
-        if not PSEUDONYM.fullmatch(name):
+        if not PSEUDONYM.fullmatch(name.strip(".")):
             yield "user", name
     for one, other in _AT.findall(text):
         sides = (one.strip("."), other.strip("."))

@@ -116,8 +116,8 @@ _SHORT = re.compile(r"[a-z]\d{0,3}|\d{1,3}[a-z]")
 _JOINT = re.compile(r"[_.:+-]")
 # More numbers than these in one word may be an address: node-10-20-30.
 _NUMBERS_MAX = 2
-# With a number behind it each of these is somebody's machine: node-12.
-_MACHINES = frozenset({"node", "host", "gpu", "server", "array", "pool", "local", "user"})
+# A number behind a hyphen is somebody's machine (storage-07), but for parts of what R8 makes.
+_NUMBERED = frozenset({"step", "rank", "model", "worker", "of", "block", "flush"})
 # Words of these letters alone may be digits: dead::1.
 _HEXADECIMAL = re.compile(r"[a-f]+")
 # The last part of a counter whose reading tells one machine or part from another.
@@ -136,7 +136,7 @@ def names_nobody(word: str) -> bool:
     return (
         bool(words)
         and len(rest) <= _NUMBERS_MAX
-        and not (rest and words <= _MACHINES)
+        and not (re.search(r"-\d", word) and words.isdisjoint(_NUMBERED))
         and all(re.fullmatch(r"\d{0,5}", one) or _SHORT.fullmatch(one) for one in rest)
     )
 

@@ -67,6 +67,7 @@ def test_words_of_instruments_and_releases_travel(word: str) -> None:
     [
         *("12345", "10.1.2.3", "1.2.3.4.5", "enx0c42a15e001f", "fc-v657", "acme-array"),
         *("array-10-20-30", "0x1f", "deadbeef", "a1:b2:c3", "node-10-20-30", "model-1-2-3"),
+        *("storage-07", "gpu-0", "array-3.local"),
     ],
 )
 def test_longer_numbers_and_unknown_pieces_do_not(word: str) -> None:
