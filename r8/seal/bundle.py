@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from r8.evidence.reader import Evidence
     from r8.message import Fact
     from r8.model import Claim, Verdict
+    from r8.seal.redact import Redaction
 
     class Signing(Protocol):
         """A private key of r8.seal.keys."""
@@ -102,12 +103,13 @@ def seal(  # what a seal is made of, each named once
         out: `*.tar.zst` or `*.tar.gz`; never overwritten.
         signing: the key; None makes an unsigned bundle.
         references: reference runs for claims of equivalence; they go into the bundle.
-        redacted: names of hosts, users, addresses and serials are replaced first.
+        redacted: what is declared travels alone, with pseudonyms for names.
         also: further words to replace.
 
     Raises:
         UsageError: no runs, a bad name, or the file is there already.
-        BundleError: a run whose plan is not the one its campaign declared, or that holds a secret.
+        BundleError: a run whose plan is not the one its campaign declared, or that holds a secret,
+            or still names somebody after its redaction.
 
     """
     check_suffix(out)
@@ -121,8 +123,11 @@ def seal(  # what a seal is made of, each named once
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".r8-seal-") as folder:
         tree = Path(folder) / "tree"
         tree.mkdir()
-        _fill(tree, evidences, references, claims, redacted=redacted, also=also)
+        done = begin([*evidences, *references], claims, also) if redacted else None
+        _fill(tree, evidences, references, done)
         files = _state(tree, claims, signing)
+        if done is not None:
+            _refuse_names(tree, done.names.known)
         packed = Path(folder) / "packed"
         pack(tree, files, packed, suffix)
         packed.rename(out)
@@ -226,14 +231,9 @@ def _fill(
     tree: Path,
     evidences: Sequence[Evidence],
     references: Sequence[Evidence],
-    claims: Sequence[Claim],
-    *,
-    redacted: bool,
-    also: Sequence[str],
+    done: Redaction | None,
 ) -> None:
-    groups = ((RUNS, evidences), (REFERENCE, references))
-    done = begin([*evidences, *references], claims, also) if redacted else None
-    for folder, group in groups:
+    for folder, group in ((RUNS, evidences), (REFERENCE, references)):
         for one in sorted(group, key=lambda one: one.run.run_id):
             if done is None:
                 target = tree / folder / one.run.scenario / one.run.run_id
@@ -242,14 +242,15 @@ def _fill(
             else:
                 redact(one, tree / folder, done)
     if done is not None:
-        _refuse_names(tree, done.names.known)
         (tree / REDACTION).write_text(done.record())
 
 
 def _refuse_names(tree: Path, known: frozenset[str]) -> None:
     """Refuse what a verifier would: runs that still name somebody after their redaction."""
-    digests = digests_in(tree.rglob(MANIFEST)) | known
+    digests = digests_in([*tree.rglob(MANIFEST), tree / BUNDLE, tree / REDACTION]) | known
     for text in texts_of(tree):
+        if text.file in {SIGNER, CITATION, ENVELOPE}:
+            continue  # whose key it is they want to be known; the others are R8's own
         for kind, found in left_in(text.text, digests):
             raise BundleError(
                 Message(

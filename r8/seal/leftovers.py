@@ -37,7 +37,7 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _QUALIFIED = re.compile(r"(?i)\b(?:nqn|iqn|eui|naa)\.[0-9a-z]|\bwwn-0x|\b(?:GPU|MIG)-[0-9a-f]{8}")
 _MACHINE = re.compile(r"[a-z]{2,}(?:-[a-z]+)*-?\d{1,5}(?:-[a-z]+)?|(?:[a-z]+-)+\d+-\d+-\d+-\d+")
 _HOME = re.compile(r"/(?:home|Users)/([^/\s\"']+)")
-_FILE = re.compile(r"[a-z0-9]+\.(?:pt|bin|safetensors)")
+_FILE = re.compile(r"(?:half|double|[bu]?(?:float|int)\d*)(?:\.(?:pt|bin|data|safetensors))?")
 _AT = re.compile(r"([A-Za-z][\w.+-]*)@([A-Za-z][\w.-]*)")
 _DOMAIN = re.compile(
     r"(?i)(?:[a-z0-9-]+\.)+(?:com|org|net|io|ai|dev|cloud|edu|gov|local|lan|corp|"
@@ -46,6 +46,8 @@ _DOMAIN = re.compile(
 _SERIAL = re.compile(r"(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])[A-Z0-9]{8,}|\d{9,}")
 # Keys of numbers that are written as texts.
 _MEASURED = ("_bytes", "_ns")
+_SIZE = re.compile(r"\b(?:[a-z_]*bytes|pid)=\d{1,15}\b")
+_SUMS = re.compile(r"\d{1,15}(?:(?: \+ |, )\d{1,15})+")  # of bytes, as facts of a check
 _STAMP = re.compile(r"\d{8}T\d{6}Z")
 # Of a piece without a dot, slash or hyphen: a word of a language has no digits in the middle of it.
 _PIECE = re.compile(
@@ -67,8 +69,10 @@ def left_in(text: str, known: frozenset[str] = frozenset()) -> Iterator[tuple[st
     `known` are SHA-256 digests that stand in manifests and name files.
     """
     for part in _texts(text):
+        if _SUMS.fullmatch(part):
+            continue
         yield from _in_whole(part)
-        for chunk in set(_CHUNK.findall(part)):
+        for chunk in set(_CHUNK.findall(_SIZE.sub("", part))):
             for kind, found in _in_chunk(chunk):
                 if not any(digest.startswith(found) for digest in known):
                     yield kind, found
