@@ -18,6 +18,7 @@ from r8.tests.support.metric_case import S, metric
 from r8.tests.support.run_factory import Row, SyntheticRun, build_run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -134,6 +135,34 @@ def test_itl_pools_gaps_between_content_and_sees_no_other_events(tmp_path: Path)
 
     found = metric(tmp_path, SyntheticRun(), "itl", "p50", chunks=with_role_and_reasoning)
     assert (found.value, found.n) == (0.05 * S, 4 * 4)
+
+
+def _packed(tokens: int | None) -> Callable[[list[Row]], list[Row]]:
+    """Every third event of an answer carries so many tokens."""
+    return lambda rows: [{**row, "tokens": 1 if row["seq"] % 3 else tokens} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "n", "p50"),
+    [(None, 16, 0.05 * S), (1, 16, 0.05 * S), (2, 24, 0.05 * S), (3, 32, 0.0), (1024, 8200, 0.0)],
+)
+def test_tokens_of_one_event_arrived_together(
+    tmp_path: Path, tokens: int | None, n: int, p50: float
+) -> None:
+    """Four answers of five events; the first and the fourth of each are packed."""
+    found = metric(tmp_path, SyntheticRun(), "itl", "p50", chunks=_packed(tokens))
+    assert (found.n, found.value) == (n, p50)
+
+
+def test_itl_is_not_known_of_an_event_that_carries_more_tokens_than_any(tmp_path: Path) -> None:
+    found = metric(tmp_path, SyntheticRun(), "itl", "p50", chunks=_packed(1025))
+    assert (found.value, found.reason) == (None, "values_undefined n=8 of=24")
+
+
+def test_tpot_counts_tokens_and_no_events(tmp_path: Path) -> None:
+    one = metric(tmp_path / "a", SyntheticRun(), "tpot", "p50")
+    other = metric(tmp_path / "b", SyntheticRun(), "tpot", "p50", chunks=_packed(3))
+    assert one.value == other.value == 0.05 * S
 
 
 def test_itl_of_a_failed_request_is_one_infinite_gap(tmp_path: Path) -> None:
