@@ -72,6 +72,8 @@ class RequestOutcome(StrEnum):
     CUT = "cut"  # the stream ended without its [DONE]
     STREAM_ERROR = "stream_error"  # the stream carried an error event or could not be parsed
     NO_USAGE = "no_usage"  # complete, but the server did not say how many tokens
+    FINISH_FAILED = "finish_failed"  # complete by its form; its finish_reason says that it failed
+    FINISH_UNKNOWN = "finish_unknown"  # complete by its form; nobody knows its finish_reason
 
 
 def _require(condition: object, message: str) -> None:

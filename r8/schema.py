@@ -40,7 +40,12 @@ PROBE_NAMES = (
     *("disk", "process", "topology", "nic", "nfs", "nvme", "host", "engine", "gpu"),
     *("iostat", "self"),
 )
-FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "abort", "error", "repetition")
+FINISH_REASONS = (
+    *("stop", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call", "tool_use"),
+    *("length", "max_tokens", "model_length"),
+    *("abort", "error", "repetition", "cancelled", "timeout"),
+    *("content_filter", "refusal", "insufficient_system_resource"),
+)
 CALIBRATION_NAMES = ("ceiling", "serial", "client", "client-limit")
 CALIBRATION_TOOLS = (
     *("fio", "own O_DIRECT threads", "own readinto", "null-server", "null-server-tls"),

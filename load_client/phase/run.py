@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..record.levels import LATE_SEND_NS
+from ..record.marks import HELD, SURPLUS
 from ..workload.rules import OPEN_LOOPS
 from .running import RunningPhase
 from .shapes import run_shape
@@ -61,8 +62,33 @@ def _findings(running: RunningPhase) -> list[str]:
     if running.plan.shape in OPEN_LOOPS and running.largest_lag_ns > LATE_SEND_NS:
         lag_ms = running.largest_lag_ns / 1e6
         findings.append(f"the client was late: up to {lag_ms:.1f} ms after a slot")
+    findings += _of_trace(running)
+    findings += _of_marks(running.summary)
     unsent = running.summary.unsent_turns
     if unsent:
         reason = "the turn before failed, or its token ids were not returned"
         findings.append(f"{unsent} turns were not sent: {reason}")
     return findings
+
+
+def _of_trace(running: RunningPhase) -> list[str]:
+    """Lines of the trace that were not sent; each process reads it, and the first speaks of it."""
+    trace = running.workload.trace
+    if trace is None or running.plan.shard[0]:
+        return []
+    count = len(trace.lines)
+    idle = count - len(trace.answered)
+    return [f"{idle} of {count} lines of the trace ask for no token; not sent"] if idle else []
+
+
+def _of_marks(summary: PhaseSummary) -> list[str]:
+    """What good answers say against themselves."""
+    of = f"of {summary.outcomes['ok']} good answers"
+    texts = {
+        HELD: "came at once, first token and last: a proxy or the server holds streams back, and"
+        " TTFT is the time of the whole answer; compare it with what the server counts itself, such"
+        " as vllm:time_to_first_token_seconds",
+        SURPLUS: "hold more token ids than their usage counts",
+    }
+    counts = ((summary.marks[mark], text) for mark, text in texts.items())
+    return [f"{count} {of} {text}" for count, text in counts if count]

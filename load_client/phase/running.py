@@ -10,6 +10,7 @@ from ..clock import NS_PER_S, Clock, clock_map, window
 from ..record.capture import Capture, redacted
 from ..record.journal import append_bytes, append_lines, append_rows, create_numbered
 from ..record.levels import InFlightLevels, TimeSlices
+from ..record.marks import marks_of
 from ..record.raw_stream import SUFFIX, encode_batch
 from ..record.rows import Row, burst_rows, request_rows
 from ..wire.loop import SocketLoop
@@ -127,6 +128,8 @@ class RunningPhase:
         append_lines(self._out / "chunks.jsonl", "".join([one.lines() for one in chunks]))
         append_rows(self._out / "requests.jsonl", requests)
         self._account(requests)
+        for row, rows in zip(requests, chunks, strict=True):
+            self.summary.marks.update(marks_of(row, rows))
         for one in connections:
             del self._planned[one.request_id]
 

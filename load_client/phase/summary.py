@@ -12,6 +12,7 @@ class PhaseSummary:
     """Counts of outcomes, and what a person should know."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    marks: Counter[str] = field(default_factory=Counter)  # of answers that are ok
     first_failure: str | None = None
     unsent_turns: int = 0
     findings: list[str] = field(default_factory=list)
@@ -35,6 +36,7 @@ class PhaseSummary:
     def add(self, part: dict[str, Any]) -> None:
         """Add the part of another process, its `as_json`; {} where it gave none."""
         self.outcomes.update(part.get("outcomes", {}))
+        self.marks.update(part.get("marks", {}))
         self.findings += part.get("findings", [])
         self.unsent_turns += part.get("unsent_turns", 0)
         self.first_failure = self.first_failure or part.get("first_failure")

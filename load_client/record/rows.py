@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..stream.deltas import TOKEN_KINDS, Delta
 from ..stream.events import read_events
+from ..stream.finish import FAILED, UNKNOWN, meaning_of
 from ..stream.http_response import HTTP_OK, HttpResponse, parse_response
 from .capture import Capture, arrivals, kernel_instants_ns, untrusted_kernel_clock
 
@@ -81,6 +82,7 @@ class _Answer:
     chunks: ChunkRows
     deltas: Sequence[Delta] = ()
     surplus: int = 0  # data events after [DONE]
+    finish_reason: str | None = None  # the last that was given
 
 
 def burst_rows(
@@ -114,7 +116,7 @@ def request_rows(capture: Capture, kernel_ns: list[int] | None) -> tuple[Row, Ch
         "prompt_tokens_planned": capture.prompt_tokens_planned,
         "prompt_tokens": _known(one.prompt_tokens for one in backwards),
         "output_tokens": _known(one.completion_tokens for one in backwards),
-        "finish_reason": _known(one.finish_reason for one in backwards),
+        "finish_reason": answer.finish_reason,
         "server_request_id": _known(one.server_request_id for one in backwards),
         "output_text": _whole_text(answer),
         "output_token_ids": [token for some in ids for token in some] if ids else None,
@@ -146,7 +148,8 @@ def _read_answer(capture: Capture, instants_ns: Sequence[int]) -> _Answer:
     read_ends = list(accumulate(map(len, data)))
     arrivals_ns = response.arrivals_ns([end - 1 for end in ends], read_ends, instants_ns)
     rows = ChunkRows(capture.request_id, arrivals_ns, kinds, _tokens(deltas), sizes)
-    return _Answer(response, rows, deltas, surplus)
+    finish_reason = _known(one.finish_reason for one in reversed(deltas))
+    return _Answer(response, rows, deltas, surplus, finish_reason)
 
 
 def _tokens(deltas: Iterable[Delta]) -> list[int | None]:
@@ -193,6 +196,12 @@ def _finished(answer: _Answer) -> tuple[str, str | None]:
     """The outcome of a stream that holds its [DONE]."""
     if answer.surplus:
         return "stream_error", f"{answer.surplus} data events came after [DONE]"
+    reason = answer.finish_reason
+    meaning = meaning_of(reason)
+    if meaning == FAILED:
+        return "finish_failed", f"the server gave the answer up: finish_reason {reason!r}"
+    if meaning == UNKNOWN:
+        return "finish_unknown", f"finish_reason {reason!r} is no word of a known server"
     if answer.chunks.first_ns(*TOKEN_KINDS) is None:
         return "stream_error", "the stream is complete and holds no content"
     if all(one.completion_tokens is None for one in answer.deltas):

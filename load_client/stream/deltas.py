@@ -69,14 +69,18 @@ def _understand(message: Any, event: SseEvent, endpoint: str) -> Delta:
     _expect(isinstance(message, dict), "not an object")
     if event.name == "error" or message.get("error") or message.get("object") == "error":
         return Delta(kind="error", error=f"error event: {json.dumps(message)[:2000]}")
-    prompt_tokens, completion_tokens = _usage(message.get("usage"))
     choices = message.get("choices")
     choices = [] if choices is None else choices
     _expect(isinstance(choices, list), "choices is not a list")
     parts = [_choice(choice, endpoint) for choice in choices]
+    finish_reason = next((part.finish_reason for part in parts if part.finish_reason), None)
+    usage = message.get("usage")
+    if usage is None and (finish_reason is not None or not choices):
+        usage = _usage_elsewhere(message, choices)
+    prompt_tokens, completion_tokens = _usage(usage)
     kinds = {part.kind for part in parts}
     ranked = ("content", "reasoning", "role", "empty")
-    fallback = "usage" if completion_tokens is not None else "empty"
+    fallback = "empty" if prompt_tokens is None and completion_tokens is None else "usage"
     ids = [part.token_ids for part in parts if part.token_ids is not None]
     return Delta(
         kind=next((kind for kind in ranked if kind in kinds), fallback),
@@ -84,7 +88,7 @@ def _understand(message: Any, event: SseEvent, endpoint: str) -> Delta:
         token_ids=tuple(token for some in ids for token in some) if ids else None,
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
-        finish_reason=next((p.finish_reason for p in parts if p.finish_reason), None),
+        finish_reason=finish_reason,
         server_request_id=_text(message.get("id"), "id") or None,
     )
 
@@ -116,19 +120,34 @@ def _choice(choice: Any, endpoint: str) -> Delta:
     return Delta(kind=kind, text=thought + answer, token_ids=ids, finish_reason=finish)
 
 
+def _usage_elsewhere(message: dict[str, Any], choices: list[Any]) -> Any:
+    """Where servers put it at the end of an answer: Moonshot in a choice, Groq in `x_groq`."""
+    for choice in choices:
+        if choice.get("usage") is not None:
+            return choice["usage"]
+    groq = message.get("x_groq")
+    return groq.get("usage") if isinstance(groq, dict) else None
+
+
 def _usage(usage: Any) -> tuple[int | None, int | None]:
+    """Both counts, by OpenAI's older names or its newer; one left out, or null, is absent."""
     if usage is None:
         return _NO_USAGE
     _expect(isinstance(usage, dict), "usage is not an object")
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if prompt is None:
+        prompt = usage.get("input_tokens")
+    if completion is None:
+        completion = usage.get("output_tokens")
     return (
-        _count(usage.get("prompt_tokens"), "prompt_tokens"),
-        _count(usage.get("completion_tokens"), "completion_tokens"),
+        None if prompt is None else _count(prompt, "count of prompt tokens"),
+        None if completion is None else _count(completion, "count of output tokens"),
     )
 
 
 def _count(value: Any, name: str) -> int:
     number = isinstance(value, int) and not isinstance(value, bool)
-    _expect(number and 0 <= value < _INT64_END, f"usage.{name} is no count")
+    _expect(number and 0 <= value < _INT64_END, f"{name} is no whole number")
     return int(value)
 
 

@@ -15,7 +15,7 @@ import pytest
 from load_client.errors import ClientError
 from load_client.record.raw_stream import decode_batches
 
-from .support.runs import GOOD, by_session, good, rows, three_faults, values
+from .support.runs import GOOD, by_session, good, paced, rows, three_faults, values
 from .support.scripted_server import scripted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,7 +102,7 @@ def test_a_refusing_disk_is_one_clear_line_and_what_was_written_parses(tmp_path:
 
 
 def test_flags_override_the_plan_and_stderr_tells_the_end(tmp_path: Path) -> None:
-    with scripted(good) as server:
+    with scripted(paced) as server:
         code, stderr = command(
             tmp_path, values("http://127.0.0.1:9"), "--base-url", server.url, "--sessions", "4-7"
         )

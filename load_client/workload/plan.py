@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 from ..errors import ClientError
 from . import rules
-from .trace import read_trace
+from .profiles import PROFILES
+from .trace import Trace, read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,8 @@ class LoadPlan:
     Shapes: `burst` (barriers of exactly `concurrency`), `closed` (at most `concurrency` at once),
     `ramp` (closed, its limit rising to `concurrency` over `ramp_s`), `soak` (closed for
     `duration_s`, new sessions after the listed ones), `constant` and `poisson` (open loops at
-    `rate_per_s`), `trace` (open loop; `sessions` are line numbers from 0, all by default).
+    `rate_per_s`), `trace` (open loop; `sessions` are line numbers from 0, all that ask for an
+    answer by default).
     """
 
     phase: str = field(metadata=rules.PHASE)
@@ -60,6 +62,8 @@ class LoadPlan:
     vocab: tuple[int, int] = field(default=(1000, 2000), metadata=rules.VOCAB)
     timeout_s: float = field(default=1800.0, metadata=rules.TIMEOUT)
     temperature: float = field(default=0.0, metadata=rules.NOT_NEGATIVE)
+    # Which of the keys behind these switches are sent at all.
+    profile: str = field(default="vllm", metadata=rules.PROFILE)
     ignore_eos: bool = field(default=True, metadata=rules.SWITCH)
     return_token_ids: bool = field(default=True, metadata=rules.SWITCH)
     extra_body: Mapping[str, Any] = field(default_factory=dict, metadata=rules.EXTRA_BODY)
@@ -78,9 +82,9 @@ class LoadPlan:
     duration_s: float | None = field(default=None, metadata=rules.DURATION)
     slice_s: float = field(default=60.0, metadata=rules.SLICE)
     trace: str | None = field(default=None, metadata=rules.TRACE)
+    trace_format: str | None = field(default=None, metadata=rules.TRACE_FORMAT)
+    trace_block_tokens: int | None = field(default=None, metadata=rules.BLOCK_TOKENS)
     time_scale: float = field(default=1.0, metadata=rules.TIME_SCALE)
-    # As Mooncake's published traces count.
-    trace_block_tokens: int = field(default=512, metadata=rules.BLOCK_TOKENS)
     turns: int = field(default=1, metadata=rules.POSITIVE_WHOLE)
     turn_tokens: int | None = field(default=None, metadata=rules.TURN_TOKENS)
     # The part of prompt_tokens that all sessions of a group begin with.
@@ -143,24 +147,29 @@ def read_plan(path: Path) -> dict[str, Any]:
 def make_plan(values: Mapping[str, Any], where: str) -> LoadPlan:
     """A checked plan; raises ClientError that names the key, what it held and what to type.
 
-    A trace brings its own lengths: where they are not given, `sessions` are all of its lines, and
-    `prompt_tokens` and `output_tokens` its largest lengths.
+    A trace brings its own lengths: where they are not given, `sessions` are all of its lines that
+    ask for an answer, and `prompt_tokens` and `output_tokens` its largest lengths.
     """
-    if values.get("shape") == "trace" and isinstance(values.get("trace"), str):
-        lines = read_trace(values["trace"])
+    trace: Trace | None = None
+    fault = _fault_of_values(values)
+    if fault is None and values.get("shape") == "trace" and values.get("trace") is not None:
+        trace = read_trace(
+            values["trace"], values.get("trace_format"), values.get("trace_block_tokens")
+        )
         values = {
-            "sessions": list(range(len(lines))),
-            "prompt_tokens": max(line.input_length for line in lines),
-            "output_tokens": max(line.output_length for line in lines),
+            "sessions": list(trace.answered),
+            "prompt_tokens": max(line.input_length for line in trace.lines),
+            "output_tokens": max(line.output_length for line in trace.lines),
             "concurrency": 1,
             **values,
         }
-    fault = _fault_of_keys(values)
+    fault = fault or _fault_of_absence(values)
     if fault is None:
         checked: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
         plan = LoadPlan(**checked)
         complaints = (_of_sessions, _of_shape, _of_prompts, _of_key, _of_instances)
         fault = next((found for one in complaints if (found := one(plan)) is not None), None)
+        fault = fault or _of_trace(plan, trace)
         if fault is None:
             return plan
     raise ClientError(fault[0], where=where, next_step=fault[1])
@@ -169,20 +178,24 @@ def make_plan(values: Mapping[str, Any], where: str) -> LoadPlan:
 _Fault = tuple[str, str] | None  # what is wrong, and what to do about it
 
 
-def _fault_of_keys(values: Mapping[str, Any]) -> _Fault:
+def _fault_of_values(values: Mapping[str, Any]) -> _Fault:
     for key in values:
         if key not in KEYS:
             near = difflib.get_close_matches(key, KEYS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(KEYS)}"
             return f"unknown plan key {key!r}", hint
-    for key, item in KEYS.items():
-        required = item.default is MISSING and item.default_factory is MISSING
-        if required and key not in values:
-            return f"plan key {key!r} is missing", f"add it, or {flag_of(key)}: {wanted(key)}"
     for key, value in values.items():
         if not KEYS[key].metadata["holds"](value):
             shown = json.dumps(value, default=str)[:80]
             return f"plan key {key!r} is {shown}", f"give {wanted(key)}"
+    return None
+
+
+def _fault_of_absence(values: Mapping[str, Any]) -> _Fault:
+    for key, item in KEYS.items():
+        required = item.default is MISSING and item.default_factory is MISSING
+        if required and key not in values:
+            return f"plan key {key!r} is missing", f"add it, or {flag_of(key)}: {wanted(key)}"
     return None
 
 
@@ -211,21 +224,37 @@ def _of_shape(plan: LoadPlan) -> _Fault:
             return f"shape {plan.shape} needs {key!r}", advice
         if plan.shape not in shapes and given:
             return f"{key!r} has no meaning with shape {plan.shape}", f"use --shape {shapes[0]}"
-    if plan.shape == "trace" and plan.endpoint != "completions":
+    return None
+
+
+def _of_trace(plan: LoadPlan, trace: Trace | None) -> _Fault:
+    if trace is None:
+        given = plan.trace_format is not None or plan.trace_block_tokens is not None
+        return ("there is no trace to read so", "use --shape trace") if given else None
+    if plan.endpoint != "completions":
         return "a trace is replayed as token ids", "use --endpoint completions"
+    wrong = sorted({*plan.sessions} - {*trace.answered})
+    if wrong:
+        return f"session {wrong[0]} is no line of the trace that asks for an answer", (
+            f"list lines from 0 to {len(trace.lines) - 1} whose output length is not 0"
+        )
     return None
 
 
 def _of_prompts(plan: LoadPlan) -> _Fault:
-    clash = sorted(RESERVED_BODY_KEYS & plan.extra_body.keys())
+    own_keys = RESERVED_BODY_KEYS.union(PROFILES[plan.profile])
+    clash = sorted(own_keys & plan.extra_body.keys())
     if clash:
         return f"extra_body may not set {clash[0]!r}", "use the plan's own keys for it"
     if plan.turns > 1 and plan.turn_tokens is None:
         return "several turns need 'turn_tokens'", "add --turn-tokens: new tokens of each turn"
     if plan.turns > 1 and plan.shape not in rules.TURN_SHAPES:
         return f"shape {plan.shape} has no turns", f"use --shape {rules.TURN_SHAPES[0]}"
-    if plan.turns > 1 and plan.endpoint == "completions" and not plan.return_token_ids:
-        return "a further turn needs the token ids of the answer", "use --return-token-ids"
+    returned = plan.return_token_ids and "return_token_ids" in PROFILES[plan.profile]
+    if plan.turns > 1 and plan.endpoint == "completions" and not returned:
+        return "a further turn needs the token ids of the answer", (
+            "use --return-token-ids with --profile vllm or sglang, or --endpoint chat"
+        )
     if plan.shape == "trace" and plan.shared_prefix_ratio:
         return "a trace has shared prefixes of its own", "leave shared_prefix_ratio out"
     return None

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .profiles import NVEXT, PROFILES
+
 if TYPE_CHECKING:
     from .plan import LoadPlan
 
@@ -51,19 +53,27 @@ def render_body(plan: LoadPlan, prompt: Prompt) -> bytes:
         body["messages"] = prompt
     body |= {
         "max_tokens": plan.output_tokens,
-        "min_tokens": plan.output_tokens,
         "temperature": plan.temperature,
-        "ignore_eos": plan.ignore_eos,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    if plan.return_token_ids:
-        body["return_token_ids"] = True
-    bare = compact_json(body | dict(plan.extra_body))
+    bare = compact_json(body | _extra_keys(plan) | dict(plan.extra_body))
     if not isinstance(prompt, bytes):
         return bare
     before, _, after = bare.partition(_NO_PROMPT)
     return b"".join((before, _NO_PROMPT[:-1], prompt, _NO_PROMPT[-1:], after))
+
+
+def _extra_keys(plan: LoadPlan) -> dict[str, Any]:
+    """The keys that the profile adds to a request, with the values of the plan's switches."""
+    values: dict[str, Any] = {
+        "ignore_eos": plan.ignore_eos,
+        "min_tokens": plan.output_tokens,
+        NVEXT: {"ignore_eos": plan.ignore_eos},
+    }
+    if plan.return_token_ids:
+        values["return_token_ids"] = True
+    return {key: values[key] for key in PROFILES[plan.profile] if key in values}
 
 
 def compact_json(value: Any) -> bytes:

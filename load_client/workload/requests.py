@@ -21,7 +21,7 @@ from .token_generator import (
     turn_token_ids,
     written_ids,
 )
-from .trace import TraceLine, read_trace
+from .trace import Trace, read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,9 +48,9 @@ class Workload:
     def __init__(self, plan: LoadPlan, targets: list[tuple[LoadPlan, Target]], nonce: str) -> None:
         """`nonce` keeps request ids of several runs apart in a server's log."""
         self._plan, self._targets, self._nonce = plan, targets, nonce
-        self._trace: tuple[TraceLine, ...] = ()
+        self.trace: Trace | None = None
         if plan.trace is not None:
-            self._trace = read_trace(plan.trace)
+            self.trace = read_trace(plan.trace, plan.trace_format, plan.trace_block_tokens)
         self._leads: dict[int, list[str]] = {}
 
     def positions(self) -> Iterator[int]:
@@ -85,9 +85,9 @@ class Workload:
     def offsets(self) -> list[int]:
         """Slots of an open loop by position, in nanoseconds from its start."""
         plan, count = self._plan, len(self._plan.sessions)
-        if plan.shape == "trace":
-            stamps = [self._trace[session].timestamp_ms for session in plan.sessions]
-            return trace_offsets(stamps, plan.time_scale)
+        if self.trace is not None:
+            stamps_ns = [self.trace.lines[session].timestamp_ns for session in plan.sessions]
+            return trace_offsets(stamps_ns, plan.time_scale)
         rate = plan.rate_per_s or 0.0
         if plan.shape == "constant":
             return constant_offsets(count, rate)
@@ -99,8 +99,8 @@ class Workload:
         beyond = position - len(sessions)
         session = sessions[position] if beyond < 0 else max(sessions) + 1 + beyond
         plan, target = self._targets[position % len(self._targets)]
-        if self._trace:
-            line = self._trace[session]
+        if self.trace is not None:
+            line = self.trace.lines[session]
             plan = replace(plan, prompt_tokens=line.input_length, output_tokens=line.output_length)
         prompt = self._first_prompt(plan, target, session)
         return self._request(plan, target, session, 0, prompt)
@@ -159,12 +159,12 @@ class Workload:
         )
 
     def _first_prompt(self, plan: LoadPlan, target: Target, session: int) -> Prompt:
-        if self._trace:
+        if self.trace is not None:
             return trace_token_ids(
                 seed=plan.seed,
                 line=session,
-                hash_ids=self._trace[session].hash_ids,
-                block_tokens=plan.trace_block_tokens,
+                hash_ids=self.trace.lines[session].hash_ids,
+                block_tokens=self.trace.block_tokens,
                 prompt_tokens=plan.prompt_tokens,
                 vocab=plan.vocab,
             )

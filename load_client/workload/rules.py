@@ -6,7 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from .profiles import PROFILES
 from .token_generator import ID_DIGITS_MAX
+from .trace_formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -99,6 +101,10 @@ SWITCH = _rule(lambda value: isinstance(value, bool), "true or false")
 PHASE = _one_of(*PHASES)
 SHAPE = _one_of(*SHAPES)
 ENDPOINT = _one_of("completions", "chat")
+PROFILE = _rule(
+    lambda value: value in PROFILES,
+    f"whose keys beyond OpenAI's the server takes: one of {', '.join(PROFILES)}",
+)
 CONNECT = _one_of("before", "inside")
 INSTANCE = _rule(_name, "a name of letters, digits, . _ -")
 BASE_URL = _rule(_url, "http://host:port or https://host:port")
@@ -112,9 +118,15 @@ MORE_INSTANCES = _rule(_instances, '{"name": "http://host:port", ..}')
 PROXY = _or_none(_proxy, "http://host:port of a proxy")
 CA_FILE = _or_none(_text, "a PEM file of certificate authorities")
 RATE = _or_none(_positive, "requests a second, above 0")
-TRACE = _or_none(_text, "a JSONL file of timestamp, input_length, output_length, hash_ids")
+TRACE = _or_none(_text, "a trace file: JSON lines of Mooncake or Bailian, CSV of Azure or BurstGPT")
+TRACE_FORMAT = _or_none(
+    lambda value: value in FORMATS,
+    f"the trace's format, which says its unit of time and its block size: {', '.join(FORMATS)}",
+)
 TIME_SCALE = _rule(_positive, "a number above 0; 0.5 replays twice as fast")
-BLOCK_TOKENS = _rule(_positive_whole, "tokens that one hash id stands for")
+BLOCK_TOKENS = _or_none(
+    _positive_whole, "tokens that one hash id stands for, where they are not those of the format"
+)
 TURN_TOKENS = _or_none(_positive_whole, "new tokens of each further turn")
 RATIO = _rule(lambda value: _number(value) and 0 <= value < 1, "0 or more, below 1")
 SHARD = _rule(

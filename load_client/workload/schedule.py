@@ -37,7 +37,6 @@ def poisson_offsets(count: int, rate_per_s: float, seed: int) -> list[int]:
     return offsets
 
 
-def trace_offsets(timestamps_ms: Sequence[float], time_scale: float) -> list[int]:
-    """Offsets from the first line's timestamp; `time_scale` 0.5 replays twice as fast."""
-    first = timestamps_ms[0]
-    return [round((stamp - first) * time_scale * 1e6) for stamp in timestamps_ms]
+def trace_offsets(stamps_ns: Sequence[int], time_scale: float) -> list[int]:
+    """Offsets from the first stamp; `time_scale` 0.5 replays twice as fast."""
+    return [round((stamp_ns - stamps_ns[0]) * time_scale) for stamp_ns in stamps_ns]

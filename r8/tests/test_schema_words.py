@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from load_client.calibration import limit, measure
 from load_client.record import capture
+from load_client.stream import finish
+from load_client.workload import profiles
 from probes.cache import pagecache
 from probes.catalogue import PROBES
 from r8 import schema
 from r8.evidence import engine_log as enginelog
 from r8.lab.instruments import readers
+from r8.lab.site.arms import Plan
+from r8.model import RequestOutcome
 from r8.schema import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +76,23 @@ def test_kinds_of_stream_events_are_those_the_client_tells_apart() -> None:
     source = (ROOT / "load_client" / "stream" / "deltas.py").read_text()
     found = words_set(source, name="kind") | words_set(source, name="fallback")
     assert found == set(schema.CHUNK_KINDS)
+
+
+def test_finish_reasons_are_those_the_client_understands() -> None:
+    assert tuple(finish.MEANING) == schema.FINISH_REASONS
+
+
+def test_outcomes_of_answers_are_those_of_the_model() -> None:
+    source = (ROOT / "load_client" / "record" / "rows.py").read_text()
+    returned = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Return)]
+    first = [one.elts[0] for one in returned if isinstance(one, ast.Tuple)]
+    made = {one.value for one in first if isinstance(one, ast.Constant)}
+    assert made <= set(RequestOutcome)
+    assert {"finish_failed", "finish_unknown", "ok", "cut"} <= made
+
+
+def test_a_site_file_may_name_every_profile_of_the_client() -> None:
+    assert get_args(get_type_hints(Plan)["profile"]) == tuple(profiles.PROFILES)
 
 
 def test_names_of_probes_are_those_of_the_catalogue() -> None:

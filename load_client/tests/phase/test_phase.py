@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import socket
 import subprocess
 import sys
@@ -11,13 +12,24 @@ from typing import Any
 import pytest
 
 from load_client.clock import Clock
+from load_client.phase.summary import PhaseSummary
 from load_client.record.raw_stream import decode_batches
 from load_client.record.rows import burst_rows
 from load_client.wire import sockets
 
-from ..support.runs import GOOD, by_session, good, most_at_once, plan, rows, run, three_faults
+from ..support.runs import (
+    GOOD,
+    by_session,
+    good,
+    most_at_once,
+    paced,
+    plan,
+    rows,
+    run,
+    three_faults,
+)
 from ..support.scripted_server import Step, scripted
-from ..support.streams import head
+from ..support.streams import DONE, chunked, completion, head, usage
 
 ROOT = Path(__file__).resolve().parents[3]
 N = 16
@@ -108,6 +120,42 @@ def test_an_error_answered_before_the_whole_body_was_read_is_kept(tmp_path: Path
             server.kill()
     (row,) = rows(tmp_path / "requests.jsonl")
     assert (row["outcome"], row["http_status"]) == ("http_error", 413)
+
+
+def test_answers_that_came_at_once_are_told_and_stand_in_the_findings(tmp_path: Path) -> None:
+    """dstackai/dstack#4269: a gateway that keeps every stream until its end."""
+    for script, told in ((good, 1), (paced, 0)):
+        out = tmp_path / script.__name__
+        with scripted(script) as server:
+            summary, said = run(plan(server.url), out)
+        assert summary.all_ok
+        assert summary.marks["held"] == 4 * told
+        assert said.count("4 of 4 good answers came at once") == told
+        (load,) = (out / "raw").glob("load-*")
+        texts = [row["text"] for row in rows(load) if row["kind"] == "finding"]
+        assert sum("came at once" in text for text in texts) == told
+
+
+def test_marks_of_several_processes_are_added() -> None:
+    merged, part = PhaseSummary(), PhaseSummary()
+    part.marks.update(["held", "surplus"])
+    for _ in range(2):
+        merged.add(json.loads(json.dumps(part.as_json())))
+    assert merged.marks == {"held": 2, "surplus": 2}
+
+
+@pytest.mark.parametrize(("reason", "told"), [("abort", "gave the answer up"), ("zzz", "no word")])
+def test_an_answer_that_did_not_succeed_fails_the_phase(
+    tmp_path: Path, reason: str, told: str
+) -> None:
+    answer = chunked(completion("a"), completion("b", finish_reason=reason), usage(), DONE)
+    with scripted(lambda _b, _n: [answer]) as server:
+        summary, said = run(plan(server.url, sessions=[0], concurrency=1), tmp_path)
+    (row,) = rows(tmp_path / "requests.jsonl")
+    assert not summary.all_ok
+    assert row["finish_reason"] == reason
+    assert told in row["error"]
+    assert told in said
 
 
 def test_a_server_that_vanishes_between_two_bursts_leaves_connect_errors(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from load_client.errors import ClientError
 from load_client.workload.plan import make_plan
 
 from ..support.runs import good, plan, rows, run, values
@@ -51,27 +50,6 @@ def test_a_trace_is_replayed_with_its_lengths_times_and_shared_blocks(tmp_path: 
     slots = [row["scheduled_ns"] - found[0]["scheduled_ns"] for row in found]
     assert slots == [0, 50 * MS, 150 * MS]
     assert [row["prompt_tokens_planned"] for row in found] == [20, 12, 9]
-
-
-@pytest.mark.parametrize(
-    ("text", "what", "where"),
-    [
-        ("", "empty", "trace.jsonl"),
-        ("{}\n", "not a request of a trace", "line 1"),
-        (TRACE + '{"timestamp": 1, "input_length": 0, "output_length": 1}\n', "not a request", "4"),
-        (
-            TRACE + '{"timestamp": 1, "input_length": 1, "output_length": 1}\n',
-            "earlier than",
-            "line 4",
-        ),
-    ],
-)
-def test_a_bad_trace_names_its_line(tmp_path: Path, text: str, what: str, where: str) -> None:
-    path = tmp_path / "trace.jsonl"
-    path.write_text(text)
-    with pytest.raises(ClientError, match=what) as caught:
-        plan(URL, shape="trace", trace=str(path))
-    assert where in caught.value.where
 
 
 def test_a_conversation_repeats_what_was_said_and_counts_its_tokens_exactly(

@@ -179,15 +179,17 @@ class Reference:
             return "error", ""
 
     def _meaning(self, message: dict[str, Any]) -> tuple[str, str]:
-        counts = message.get("usage")
-        if counts is not None:
-            for name in ("prompt_tokens", "completion_tokens"):
-                if type(counts[name]) is not int or not 0 <= counts[name] < 2**63:
-                    raise ValueError(name)
         choices = _a(list, message.get("choices"))
+        said = message.get("usage")
+        if said is None and all(one.get("finish_reason") for one in choices):
+            beside = [one.get("usage") for one in choices]
+            groq = message.get("x_groq")
+            beside.append(groq.get("usage") if isinstance(groq, dict) else None)
+            said = next((one for one in beside if one is not None), None)
+        counted = _counts(said)
         _a(str, message.get("id"))
         if not choices:
-            return ("usage" if counts is not None else "empty"), ""
+            return ("usage" if counted else "empty"), ""
         (choice,) = choices
         ids = _a(list, choice.get("token_ids"))
         if not all(type(one) is int and 0 <= one < 2**63 for one in ids):
@@ -204,6 +206,21 @@ class Reference:
         if thought:
             return "reasoning", thought
         return ("role" if delta.get("role") else "empty"), ""
+
+
+def _counts(usage: Any) -> bool:
+    """Whether a usage holds a count; one that is no count is damage."""
+    if usage is None:
+        return False
+    if not isinstance(usage, dict):
+        raise TypeError("usage")
+    found = False
+    for one, other in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")):
+        count = usage.get(other) if usage.get(one) is None else usage[one]
+        if count is not None and (type(count) is not int or not 0 <= count < 2**63):
+            raise ValueError(one)
+        found = found or count is not None
+    return found
 
 
 def _a(kind: type, value: Any) -> Any:

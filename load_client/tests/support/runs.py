@@ -11,7 +11,7 @@ from load_client.phase.progress import PhaseProgress
 from load_client.phase.run import run_phase
 from load_client.workload.plan import LoadPlan, make_plan
 
-from .streams import DONE, chunked, completion, head, usage
+from .streams import DONE, chunk, chunked, completion, head, usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,17 @@ def three_faults(body: dict[str, Any], _number: int) -> list[Step]:
 
 def good(_body: dict[str, Any], _number: int) -> list[Step]:
     return [GOOD]
+
+
+def paced(_body: dict[str, Any], _number: int) -> list[Step]:
+    """The same answer, its tokens a few milliseconds apart: GOOD comes at once."""
+    whole = GOOD
+    pieces: list[Step] = []
+    for letter in "abc":
+        at = whole.index(chunk(completion(letter))) + len(chunk(completion(letter)))
+        pieces += [whole[:at], 0.005]
+        whole = whole[at:]
+    return [*pieces, whole]
 
 
 def values(url: str, **changes: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from load_client.cli import main
 from load_client.errors import ClientError
 from load_client.workload.plan import KEYS, make_plan, read_plan
+from load_client.workload.profiles import PROFILES
 from load_client.workload.render import render_body, render_request
 from load_client.workload.token_generator import prompt_token_ids, prompt_words, session_digits
 
@@ -43,6 +45,10 @@ URL = "http://127.0.0.1:8000"
         ({"timeout_s": 0}, "'timeout_s' is 0", "seconds above 0"),
         ({"extra_body": []}, "'extra_body'", "JSON object"),
         ({"extra_body": {"max_tokens": 1}}, "extra_body may not set 'max_tokens'", "own keys"),
+        ({"profile": "nim", "extra_body": {"nvext": {}}}, "may not set 'nvext'", "own keys"),
+        ({"profile": "tgi"}, "'profile' is \"tgi\"", "vllm, sglang, trtllm, nim, openai"),
+        ({"trace_format": "azure"}, "no trace to read so", "--shape trace"),
+        ({"trace_block_tokens": 16}, "no trace to read so", "--shape trace"),
         ({"api_key_env": "NO_SUCH_KEY_HERE"}, "NO_SUCH_KEY_HERE is empty", "export"),
     ],
 )
@@ -143,6 +149,57 @@ def test_a_completions_request_asks_for_exact_greedy_streamed_output_with_usage(
         "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True},
         "return_token_ids": True, "user": "u",
     }  # fmt: skip
+
+
+OPENAI_KEYS = {"model", "prompt", "max_tokens", "temperature", "stream", "stream_options"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "extras"),
+    [
+        ("vllm", {"ignore_eos": True, "min_tokens": 3, "return_token_ids": True}),
+        ("sglang", {"ignore_eos": True, "min_tokens": 3, "return_token_ids": True}),
+        ("trtllm", {"ignore_eos": True, "min_tokens": 3}),
+        ("nim", {"nvext": {"ignore_eos": True}}),
+        ("openai", {}),
+    ],
+)
+def test_a_profile_decides_which_keys_beyond_openais_are_sent(
+    profile: str, extras: dict[str, Any]
+) -> None:
+    body = json.loads(render_body(plan(URL, profile=profile), b"1,2"))
+    assert {key: body.pop(key) for key in body.keys() - OPENAI_KEYS} == extras
+    assert body.keys() == OPENAI_KEYS
+
+
+def test_every_profile_is_tried() -> None:
+    assert set(PROFILES) == {"vllm", "sglang", "trtllm", "nim", "openai"}
+
+
+def test_a_switch_gives_its_keys_value_where_the_profile_has_the_key() -> None:
+    off = {"ignore_eos": False, "return_token_ids": False}
+    body = json.loads(render_body(plan(URL, **off), b"1,2"))
+    assert body["ignore_eos"] is False
+    assert "return_token_ids" not in body
+    body = json.loads(render_body(plan(URL, profile="nim", **off), b"1,2"))
+    assert body["nvext"] == {"ignore_eos": False}
+    body = json.loads(render_body(plan(URL, profile="openai", **off), b"1,2"))
+    assert body.keys() == OPENAI_KEYS
+
+
+def test_a_dynamo_plan_may_bring_an_nvext_of_its_own_where_the_profile_sends_none() -> None:
+    nvext = {"nvext": {"annotations": ["timing"]}}
+    body = json.loads(render_body(plan(URL, profile="openai", extra_body=nvext), b"1,2"))
+    assert body["nvext"] == nvext["nvext"]
+
+
+@pytest.mark.parametrize(("profile", "refused"), [("vllm", False), ("trtllm", True)])
+def test_further_turns_of_token_ids_need_a_server_that_returns_them(
+    profile: str, *, refused: bool
+) -> None:
+    talk = {"shape": "closed", "turns": 2, "turn_tokens": 5, "profile": profile}
+    with pytest.raises(ClientError, match="token ids") if refused else nullcontext():
+        plan(URL, **talk)
 
 
 def test_a_request_is_rendered_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,7 @@ def _ours(bench: Bench, round_: int, number: int) -> Burst:
                 "instance": bench.running.instance,
                 "base_url": bench.running.base_url,
                 "model": plan.model_name,
+                "profile": plan.profile,
                 "shape": "burst",
                 "concurrency": bench.level,
                 "sessions": bench.prompts_of(number),

@@ -169,6 +169,7 @@ def _load_plan(
         "more_instances": {one.instance: one.base_url for one in others},
         "model": plan.model_name,
         "endpoint": plan.endpoint,
+        "profile": plan.profile,
         "shape": "burst" if burst else "closed",
         "concurrency": min(concurrency, len(in_turn)),
         "sessions": in_turn,

@@ -150,6 +150,8 @@ class Plan(_AnyPlan, frozen=True, kw_only=True):
     start_estimate_s: Estimate = 60.0  # engine start, populate and flush of one arm
     populate_concurrency: Count = 1
     endpoint: Literal["completions", "chat"] = "completions"
+    # Whose keys beyond OpenAI's the server takes, as load_client/workload/profiles.py says.
+    profile: Literal["vllm", "sglang", "trtllm", "nim", "openai"] = "vllm"
     request_timeout_s: Seconds = 1800.0
     extra_config: dict[str, Setting] = {}
 
