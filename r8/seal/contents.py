@@ -33,6 +33,7 @@ from r8.seal.bundle import (
 )
 from r8.seal.leftovers import digests_in, left_in
 from r8.seal.plan import BY_RUNS, missing_cells, plans_of, require_declared, unplanned_cells
+from r8.seal.redact import claimed
 from r8.seal.statement import ENVELOPE, PREDICATE_TYPE, STATEMENT_TYPE, canonical, statement
 from r8.seal.texts import Text, texts_of
 
@@ -216,7 +217,7 @@ def redaction(case: BundleCase) -> list[Message]:
 
 def _looked_at(case: BundleCase) -> Iterator[Text]:
     """Every text of the bundle, looked at by the finder that is not the redaction's own."""
-    known = _digests(case)
+    known = _digests(case) | claimed(case.claims)
     names = "\n".join(relative_files(case.tree))
     own = set(citation().splitlines())
     for text in (Text(file="file names", line=1, text=names), *texts_of(case.tree)):

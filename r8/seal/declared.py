@@ -75,10 +75,10 @@ expected_files extra_config fallback_level file file_bytes files first_session g
 index instance job kv kv_connector levels life lmcache_version made modes module_sha256
 moment mono_ns n names note numpy outcome own_read_bytes partial path period_s phase pid
 places queue_depth quiet_ns rank rc read_bytes reads reaps_orphans received_bytes
-remote_url rung safetensors scheduled_ns sections serve_begin_ns serve_end_ns
-serve_until_ns sessions sessions_of sha256 shape shared_from source started_ns
-synced_directories synced_files target_sha256 time_scale tool tools_missing torch turn_ns
-unavailable wall_ns way_ns worker workers write_bytes
+remote_url rung safetensors scenario scheduled_ns sections seed serve_begin_ns
+serve_end_ns serve_until_ns sessions sessions_of sha256 shape shared_from source
+started_ns synced_directories synced_files tables target_sha256 time_scale tool
+tools_missing torch turn_ns unavailable wall_ns way_ns worker workers write_bytes
 """
 EVENT_FACTS = frozenset(_FACTS.split())
 

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-PSEUDONYM = re.compile(r"[a-z]+-\d+")
+# Of these kinds alone: `gpu-07` is a name, `host-7` is none.
+KINDS = (
+    *("arm", "boot", "campaign", "counter", "device", "digest", "event", "file", "host"),
+    *("instance", "moment", "name", "output", "request", "run", "scenario", "site", "text"),
+    *("user", "word"),
+)
+PSEUDONYM = re.compile(rf"(?:{'|'.join(KINDS)})-[1-9]\d*")
 _CHUNK = re.compile(r"[^\s\"'`(){}\[\]<>,;=|&?#*]+")
 _ADDRESS = re.compile(r"[0-9A-Fa-f]*(?:[.:][0-9A-Fa-f]*){2,}")
 _GROUPS = re.compile(
@@ -33,6 +39,7 @@ _UUID = re.compile(r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}")
 _HEX = re.compile(
     r"(?<![0-9A-Za-z])(?=[0-9a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{12,}(?![0-9A-Za-z])"
 )
+_DIGEST_CHARS = 64
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _QUALIFIED = re.compile(r"(?i)\b(?:nqn|iqn|eui|naa)\.[0-9a-z]|\bwwn-0x|\b(?:GPU|MIG)-[0-9a-f]{8}")
 _MACHINE = re.compile(r"[a-z]{2,}(?:-[a-z]+)*-?\d{1,5}(?:-[a-z]+)?|(?:[a-z]+-)+\d+-\d+-\d+-\d+")
@@ -57,7 +64,7 @@ _SECRET_BITS = 3.0  # of entropy a character: identifiers of words and digits st
 # Kernel names of devices, words that end in a digit, and numbered parts: nobody's machine.
 _NUMBERED = re.compile(
     r"(?:loop|nvme|dm|md|sd[a-z]|vd[a-z]|xvd[a-z]|zram|sr|ram|nbd|card|cpu|eth|ib|bond|mlx5|en[ops]?|lo)"
-    r"-?\d+|(?:sha|md|int|uint|fp|bf|float|bfloat|ext|nfs|raid|utf|rank|step|worker|core|series|part|"
+    r"-?\d+|(?:sha|md|int|uint|fp|bf|float|bfloat|ext|nfs|raid|utf|rank|step|worker|core|series|part|upstream|"
     r"block|model|p|h|c|b|v)-?\d+|(?:vda|sda)\d+|[a-z]+-[a-z]\d{1,3}"
 )
 
@@ -66,7 +73,7 @@ def left_in(text: str, known: frozenset[str] = frozenset()) -> Iterator[tuple[st
     """Kind and wording of everything in a text that may name somebody, or be somebody's key.
 
     Of JSON its keys and texts are looked at: instants and sizes are numbers of many digits.
-    `known` are SHA-256 digests that stand in manifests and name files.
+    `known` are words that name nobody: SHA-256 of files of the bundle, arms that claims speak of.
     """
     for part in _texts(text):
         if _SUMS.fullmatch(part):
@@ -74,8 +81,13 @@ def left_in(text: str, known: frozenset[str] = frozenset()) -> Iterator[tuple[st
         yield from _in_whole(part)
         for chunk in set(_CHUNK.findall(_SIZE.sub("", part))):
             for kind, found in _in_chunk(chunk):
-                if not any(digest.startswith(found) for digest in known):
+                if not any(one == found or _starts(one, found) for one in known):
                     yield kind, found
+
+
+def _starts(digest: str, found: str) -> bool:
+    """Whether a short form of a digest was found."""
+    return len(digest) == _DIGEST_CHARS and digest.startswith(found)
 
 
 def digests_in(paths: Iterable[Path]) -> frozenset[str]:
@@ -147,7 +159,7 @@ def _is_secret(part: str) -> bool:
     return any(
         any(one.isdigit() for one in piece)
         and any(one.isalpha() for one in piece)
-        and not re.fullmatch(r"[a-z]*\d*|[A-Z]*\d*", piece)
+        and not re.fullmatch(r"[a-z]*\d*|[A-Z]*\d*|(?:[A-Z]{0,4}[a-z]{3,})+[A-Z]?\d?", piece)
         and _bits(piece) > _SECRET_BITS
         for piece in _PIECE.findall(part)
         if not _STAMP.fullmatch(piece) and not _DIGEST.fullmatch(piece)

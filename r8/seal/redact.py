@@ -72,7 +72,7 @@ def begin(evidences: Sequence[Evidence], claims: Sequence[Claim], also: Sequence
     A host gets its pseudonym before a log line names it; an id of a request before the log of an
     engine, which an earlier run may hold as well, makes longer ones of it.
     """
-    names = Names(known=_claimed(claims), also=tuple(also))
+    names = Names(known=claimed(claims), also=tuple(also))
     for one in evidences:
         if isinstance(one.run, KvRun) and one.run.patch is not None:
             patch = one.run.patch
@@ -86,7 +86,7 @@ def begin(evidences: Sequence[Evidence], claims: Sequence[Claim], also: Sequence
     return Redaction(names=names)
 
 
-def _claimed(claims: Sequence[Claim]) -> frozenset[str]:
+def claimed(claims: Sequence[Claim]) -> frozenset[str]:
     """Names of arms and scenarios, and keys of comparability, that published claims speak of."""
     found: set[str] = set()
     for one in claims:

@@ -49,14 +49,18 @@ vport vram waiting wall warm wchar weighted weights wire witness work worker wor
 worst write writeback writes xmit
 """
 _STATES = """
-abort active all auto awake back btrfs capacity clean cold command compute connected connecting
-cqe crc crypt dead deferred degraded deleting device directory disk dormant down earlier ecn errno
-ext4 false fc fcs filenotfounderror get here hit http https idle inaccessible inactive installed
-is itl its linear live loaded lvm member mounted mpath multipath native new nfs4 not offloaded ok
-optimized optional or orphans oserror other part patched pcie percent permissionerror pfc post
-prepare prio prompt raid0 raid1 raid10 random random_prompt rdma readonly reaps repetition reset
-resetting retrieved ring stalled stop such switched tcp the through tmpfs tpot transfer tree true
-turn unpatched up warm_read went wqe write xfs yes
+abort accelerator active all auto awake back btrfs caches capacity chat chronyc chunks clean
+coalescing cold command completions compute connected connecting cqe crc crypt dead deferred
+degraded deleting device devinfo directory disk dmidecode dormant down earlier echo ecn env errno
+estimate ext4 false fc fcs features filenotfounderror filesystem get header here hit http https
+ibv_devinfo idle image inaccessible inactive installed instances is itl its itself json linear
+live lmcacheconnectorv1 loaded lru lspci lvm machine member model mounted mpath multipath mx name
+native neighbour new nfs4 not npu numactl offloaded ok optimized optional or orphans oserror other
+part patched pcie percent permissionerror pfc post prepare prio prompt raid0 raid1 raid10 random
+random_prompt ranks rate rdma readonly reaps repetition request reset resetting retrieved ring
+role scenario seed sessions sh smi stalled start static statistics stays stop subsys such switched
+tables tcp the through timeout tiny tmpfs tpot transfer treatment tree true turn unpatched up
+upstream vm vocab warm_read went wqe write xfs yes
 """
 _PLACES = """
 amd array bf16 bfloat16 cluster core cpu cuda data dev epyc export float float32 fp16 ghz gold
@@ -117,7 +121,7 @@ _JOINT = re.compile(r"[_.:+-]")
 # More numbers than these in one word may be an address: node-10-20-30.
 _NUMBERS_MAX = 2
 # A number behind a hyphen is somebody's machine (storage-07), but for parts of what R8 makes.
-_NUMBERED = frozenset({"step", "rank", "model", "worker", "of", "block", "flush"})
+_NUMBERED = frozenset({"step", "rank", "model", "worker", "of", "block", "flush", "upstream"})
 # Words of these letters alone may be digits: dead::1.
 _HEXADECIMAL = re.compile(r"[a-f]+")
 # The last part of a counter whose reading tells one machine or part from another.

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from r8.seal.leftovers import left_in
+from r8.schema import TABLES, Pseudonymised
+from r8.seal import declared
+from r8.seal.leftovers import KINDS, left_in
 from r8.tests.seal.planted import PHRASES
 
 # Names that are ordinary words, or words in a row, have no form.
@@ -18,7 +20,8 @@ DIGEST = "93e4a3ab289184d58cf89a6e62f689e9abefa7e850ff5d51a226d932e80b9aba"
 @pytest.mark.parametrize(
     "phrase",
     [one for kind in PHRASES.values() for one in kind if one not in WITHOUT_FORM]
-    + ["serial=210235980001234", "WWPN 21:00:00:24:ff:8a:1b:2c", "mail maria@acme.de", DIGEST],
+    + ["serial=210235980001234", "WWPN 21:00:00:24:ff:8a:1b:2c", "mail maria@acme.de", DIGEST]
+    + ["gpu-07", "storage-7", "/home/login-3/x"],
 )
 def test_a_form_is_seen_in_text_and_in_json(phrase: str) -> None:
     assert list(left_in(f"Worker said {phrase} twice"))
@@ -46,6 +49,14 @@ def test_what_has_no_form_is_known_not_to_be_seen(phrase: str) -> None:
 )
 def test_words_and_numbers_of_r8_are_not(text: str) -> None:
     assert list(left_in(text)) == []
+
+
+def test_every_kind_of_pseudonym_is_known_to_the_finder() -> None:
+    columns = (column.travels for table in TABLES.values() for column in table.columns)
+    made = (*columns, *declared.RUN.values())
+    kinds = {one.kind for one in made if isinstance(one, Pseudonymised)}
+    assert sorted(kinds - set(KINDS)) == []
+    assert [list(left_in(f"{kind}-12")) for kind in KINDS] == [[]] * len(KINDS)
 
 
 def test_a_digest_that_names_a_file_of_the_bundle_is_known() -> None:
