@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,17 @@ def test_every_file_of_raw_in_the_reference_runs_has_a_kind_of_its_own() -> None
     known = [form for form in declared.RAW if form != "*"]
     assert [one for one in names if not any(fnmatchcase(one, form) for form in known)] == []
     assert declared.raw_kind("something-new.txt") == "other files"
+
+
+_RAW_NAME = re.compile(r"\braw\(f?\"([^\"]+)\"\)")
+
+
+def test_every_file_that_the_lab_puts_into_raw_has_a_kind_of_its_own() -> None:
+    lab = Path(declared.__file__).parents[1] / "lab"
+    sources = [path.read_text(encoding="utf-8") for path in lab.rglob("*.py")]
+    names = {re.sub(r"{.*?}", "x", one) for text in sources for one in _RAW_NAME.findall(text)}
+    assert {"plan-x.json", "probes-x.jsonl", "rendezvous", "turns"} <= names
+    assert [one for one in names if declared.raw_kind(one) == "other files"] == []
 
 
 def test_every_fact_of_the_reference_runs_is_declared() -> None:
