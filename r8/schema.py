@@ -44,7 +44,7 @@ FINISH_REASONS = (
     *("stop", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call", "tool_use"),
     *("length", "max_tokens", "model_length"),
     *("abort", "error", "repetition", "cancelled", "timeout"),
-    *("content_filter", "refusal", "insufficient_system_resource"),
+    *("content_filter", "refusal", "insufficient_system_resource", "recover_stop"),
 )
 CALIBRATION_NAMES = ("ceiling", "serial", "client", "client-limit")
 CALIBRATION_TOOLS = (

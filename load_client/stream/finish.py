@@ -8,6 +8,7 @@
 Sources: OpenAI API reference (stop, length, tool_calls, function_call, content_filter); vLLM
 v1/engine/__init__.py (abort, error, repetition); SGLang entrypoints/openai/protocol.py (abort); TGI
 router/src/lib.rs (eos_token, stop_sequence); TensorRT-LLM executor/result.py (cancelled, timeout);
+LMDeploy serve/openai/protocol.py (error); FastDeploy entrypoints/openai/protocol.py (recover_stop);
 Mistral client (model_length, error); DeepSeek API (insufficient_system_resource); Anthropic's words
 as gateways pass them on (end_turn, tool_use, max_tokens, refusal).
 """
@@ -20,7 +21,8 @@ MEANING = {
     **dict.fromkeys(("tool_calls", "function_call", "tool_use"), COMPLETE),
     **dict.fromkeys(("length", "max_tokens", "model_length"), TRUNCATED),
     **dict.fromkeys(("abort", "error", "repetition", "cancelled", "timeout"), FAILED),
-    **dict.fromkeys(("content_filter", "refusal", "insufficient_system_resource"), FAILED),
+    **dict.fromkeys(("content_filter", "refusal"), FAILED),
+    **dict.fromkeys(("insufficient_system_resource", "recover_stop"), FAILED),
 }
 
 

@@ -126,12 +126,14 @@ def rows_of(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 yield number, _object(line, number)
         return
     table = csv.reader(lines)
-    head = [name.strip() for name in next(table, [])]
-    for cells in table:
-        if cells:
+    try:
+        head = [name.strip() for name in next(table, [])]
+        for cells in filter(None, table):
             if len(cells) != len(head):
                 raise ValueError(table.line_num, f"{len(cells)} cells under {len(head)} columns")
             yield table.line_num, dict(zip(head, cells, strict=True))
+    except csv.Error as damage:
+        raise ValueError(table.line_num, f"no CSV: {damage}") from damage
 
 
 def _object(line: str, number: int) -> Mapping[str, Any]:

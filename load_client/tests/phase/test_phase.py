@@ -158,6 +158,33 @@ def test_an_answer_that_did_not_succeed_fails_the_phase(
     assert told in said
 
 
+@pytest.mark.parametrize(
+    ("known", "profile", "outcome"),
+    [
+        (set[str](), "vllm", "http_error"),
+        (set[str](), "nim", "http_error"),
+        (set[str](), "openai", "ok"),
+        ({"ignore_eos", "min_tokens"}, "sglang", "http_error"),
+        ({"ignore_eos", "min_tokens"}, "trtllm", "ok"),
+        ({"nvext"}, "nim", "ok"),
+    ],
+)
+def test_a_server_that_refuses_keys_is_served_by_its_profile(
+    tmp_path: Path, known: set[str], profile: str, outcome: str
+) -> None:
+    """sipeed/picoclaw#1019, Kilo-Org/kilocode#9652: 400 for a key beyond OpenAI's."""
+    openai = {"model", "prompt", "max_tokens", "temperature", "stream", "stream_options"}
+
+    def strict(body: dict[str, Any], _number: int) -> list[Step]:
+        refusal = head("400 Bad Request", "Content-Length: 5") + b"extra"
+        return [GOOD] if body.keys() <= openai | known else [refusal]
+
+    with scripted(strict) as server:
+        run(plan(server.url, sessions=[0], concurrency=1, profile=profile), tmp_path)
+    (row,) = rows(tmp_path / "requests.jsonl")
+    assert row["outcome"] == outcome
+
+
 def test_a_server_that_vanishes_between_two_bursts_leaves_connect_errors(tmp_path: Path) -> None:
     with scripted(good) as server:
 

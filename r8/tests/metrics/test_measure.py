@@ -154,8 +154,11 @@ def test_tokens_of_one_event_arrived_together(
     assert (found.n, found.value) == (n, p50)
 
 
-def test_itl_is_not_known_of_an_event_that_carries_more_tokens_than_any(tmp_path: Path) -> None:
-    found = metric(tmp_path, SyntheticRun(), "itl", "p50", chunks=_packed(1025))
+@pytest.mark.parametrize("tokens", [1025, 1 << 62])
+def test_itl_is_not_known_of_an_event_that_carries_more_tokens_than_any(
+    tmp_path: Path, tokens: int
+) -> None:
+    found = metric(tmp_path, SyntheticRun(), "itl", "p50", chunks=_packed(tokens))
     assert (found.value, found.reason) == (None, "values_undefined n=8 of=24")
 
 
