@@ -88,7 +88,7 @@ def _of_marks(summary: PhaseSummary) -> list[str]:
         HELD: "came at once, first token and last: a proxy or the server holds streams back, and"
         " TTFT is the time of the whole answer; compare it with what the server counts itself, such"
         " as vllm:time_to_first_token_seconds",
-        SURPLUS: "hold more token ids than their usage counts",
+        SURPLUS: "hold more tokens, or events with text, than their usage counts",
     }
     counts = ((summary.marks[mark], text) for mark, text in texts.items())
     return [f"{count} {of} {text}" for count, text in counts if count]

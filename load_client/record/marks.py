@@ -24,7 +24,7 @@ def marks_of(row: Row, chunks: ChunkRows) -> tuple[str, ...]:
     """The marks of one answer; none where it failed."""
     if row["outcome"] != "ok":
         return ()
-    marks = (HELD, _held(row, chunks)), (SURPLUS, _surplus(row))
+    marks = (HELD, _held(row, chunks)), (SURPLUS, _surplus(row, chunks))
     return tuple(name for name, applies in marks if applies)
 
 
@@ -33,12 +33,16 @@ def _held(row: Row, chunks: ChunkRows) -> bool:
     # Most streams take longer than their events could, of whatever kind: nothing is counted then.
     if span_ns >= HELD_GAP_NS * len(chunks.kinds):
         return False
-    events = sum(map(chunks.kinds.count, TOKEN_KINDS))
+    events = _token_events(chunks)
     if events == 1:
         return bool(row["output_tokens"] > 1)
     return bool(span_ns < HELD_GAP_NS * (events - 1))
 
 
-def _surplus(row: Row) -> bool:
+def _surplus(row: Row, chunks: ChunkRows) -> bool:
     ids = row["output_token_ids"]
-    return ids is not None and len(ids) > row["output_tokens"]
+    return bool((_token_events(chunks) if ids is None else len(ids)) > row["output_tokens"])
+
+
+def _token_events(chunks: ChunkRows) -> int:
+    return sum(map(chunks.kinds.count, TOKEN_KINDS))

@@ -143,7 +143,8 @@ def _read_answer(capture: Capture, instants_ns: Sequence[int]) -> _Answer:
     ends, sizes, deltas = read_events(response.body, capture.endpoint)
     kinds, surplus = [one.kind for one in deltas], 0
     if "done" in kinds and (over := kinds.index("done") + 1) < len(kinds):
-        surplus = sum(kind != "comment" for kind in kinds[over:])
+        # Gateways add a second [DONE] to that of the engine.
+        surplus = sum(kind not in {"comment", "done"} for kind in kinds[over:])
         del ends[over:], sizes[over:], deltas[over:], kinds[over:]
     read_ends = list(accumulate(map(len, data)))
     arrivals_ns = response.arrivals_ns([end - 1 for end in ends], read_ends, instants_ns)

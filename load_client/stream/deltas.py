@@ -7,7 +7,7 @@
     reasoning  `reasoning_content` or `reasoning`, and no answer text beside it
     usage      token counts and no choice
     done       [DONE]
-    comment    a block without data: keep-alives
+    comment    a block without data, or with an empty one: keep-alives
     error      an error object, or data that is not what the protocol promises
 
 A role or empty event is never a token.
@@ -54,14 +54,16 @@ class _MalformedError(ValueError):
 
 def read_delta(event: SseEvent, endpoint: str) -> Delta:
     """What one event of a `completions` or `chat` stream says; bad data gives kind `error`."""
-    if event.data is None:
+    data = event.data or b""
+    bare = data.strip()
+    if not bare:
         return Delta(kind="comment")
-    if event.data.strip() == DONE:
+    if bare == DONE:
         return Delta(kind="done")
     try:
-        return _understand(json.loads(event.data.decode("utf-8")), event, endpoint)
+        return _understand(json.loads(data.decode("utf-8")), event, endpoint)
     except (ValueError, RecursionError) as damage:
-        excerpt = event.data[:_EXCERPT_CHARACTERS].decode("utf-8", "replace")
+        excerpt = data[:_EXCERPT_CHARACTERS].decode("utf-8", "replace")
         return Delta(kind="error", error=f"event not understood ({damage}): {excerpt}")
 
 
@@ -131,7 +133,7 @@ def _usage_elsewhere(message: dict[str, Any], choices: list[Any]) -> Any:
 
 def _usage(usage: Any) -> tuple[int | None, int | None]:
     """Both counts, by OpenAI's older names or its newer; one left out, or null, is absent."""
-    if usage is None:
+    if not usage:  # PHP writes an empty object as []
         return _NO_USAGE
     _expect(isinstance(usage, dict), "usage is not an object")
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")

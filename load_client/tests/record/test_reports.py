@@ -9,7 +9,7 @@ from load_client.record.marks import HELD_GAP_NS, marks_of
 from load_client.record.rows import ChunkRows, Row, request_rows
 from load_client.stream.finish import COMPLETE, FAILED, MEANING, TRUNCATED, UNKNOWN, meaning_of
 
-from ..support.reports import REPORTS, ROLE, USED, A, Report
+from ..support.reports import REPORTS, ROLE, A, Report, counts, used
 from ..support.streams import DONE, chunk, completion, head, usage
 from .test_rows import LETTERS, capture, reference
 
@@ -73,7 +73,7 @@ def test_no_finish_reason_has_no_meaning() -> None:
 def held(gap_ns: int, events: int) -> tuple[str, ...]:
     pieces = [(i * gap_ns, chunk(A)) for i in range(events)]
     first = head("200 OK", "Transfer-Encoding: chunked") + chunk(ROLE)
-    last = chunk(USED) + chunk(DONE) + b"0\r\n\r\n"
+    last = chunk(counts(used(32, events))) + chunk(DONE) + b"0\r\n\r\n"
     row, chunks = answer([(0, first), *pieces, (events * gap_ns, last)], "chat")
     assert row["outcome"] == "ok"
     return marks_of(row, chunks)

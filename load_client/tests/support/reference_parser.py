@@ -166,7 +166,7 @@ class Reference:
 
     # Meaning
     def _say(self, data: bytes | None) -> tuple[str, str]:
-        if data is None:
+        if data is None or not data.strip():
             return "comment", ""
         if data.strip() == b"[DONE]":
             return "done", ""
@@ -210,7 +210,7 @@ class Reference:
 
 def _counts(usage: Any) -> bool:
     """Whether a usage holds a count; one that is no count is damage."""
-    if usage is None:
+    if usage in (None, {}, [], "", False):
         return False
     if not isinstance(usage, dict):
         raise TypeError("usage")

@@ -157,6 +157,44 @@ REPORTS = (
         parts=(ROLE, *FOUR, DONE, USED),
         outcome="stream_error", kinds="RCCCCD", error="1 data events came after [DONE]",
     ),
+    Report(
+        name="[DONE] of the engine and of the gateway", source="ray-project/ray PR#62246",
+        parts=(ROLE, *FOUR, USED, DONE, DONE), kinds="RCCCCUD", row=fine(32, 4),
+    ),
+    # What stands between the tokens.
+    Report(
+        name="keep-alives of an empty data line", source="netease-lcap/wave-agent PR#1326",
+        parts=(ROLE, b"data:\n\n", 0.1, A, 0.05, b"data: \n\n", B, 0.05, C, 0.05, LAST, USED, DONE),
+        kinds="RMCMCCCUD", row=fine(32, 4), ttft_ms=100,
+    ),
+    Report(
+        name="keep-alives between events with ids", source="theopenco/llmgateway PR#2334",
+        parts=(ROLE, 0.1, b"id: 1\n" + A, 0.05, b": ping\n\n", b"id: 2\n\n", B, 0.05, C, 0.05, LAST,
+               USED, DONE),
+        kinds="RCMMCCCUD", row=fine(32, 4), ttft_ms=100,
+    ),
+    Report(
+        name="a keep-alive in words is no protocol", source="aaif-goose/goose PR#11816",
+        parts=(ROLE, b"data: ping\n\n", *FOUR, USED, DONE),
+        outcome="stream_error", kinds="RXCCCCUD", error="ping",
+    ),
+    Report(
+        name="a filter's results before the role", source="meilisearch/meilisearch PR#6477",
+        parts=(
+            event({"id": "", "model": "", "object": "", "choices": [],
+                   "prompt_filter_results": [{"prompt_index": 0}]}),
+            0.05, ROLE, *FOUR, USED, DONE,
+        ),
+        kinds="ERCCCCUD", row={"server_request_id": "chatcmpl-1"}, ttft_ms=150,
+    ),
+    Report(
+        name="a filter's notes in a choice without delta", source="microsoft/autogen#6465",
+        parts=(
+            ROLE, *FOUR, event({"id": "", "choices": [{"index": 0, "finish_reason": None,
+                                                       "content_filter_offsets": {}}]}), USED, DONE,
+        ),
+        kinds="RCCCCEUD", row=fine(32, 4),
+    ),
     # How many tokens it had.
     Report(
         name="S04 half a usage in the role event", source="vercel/ai#2763",
@@ -232,6 +270,19 @@ REPORTS = (
         ),
         kinds="CCEUD", row=fine(32, 2, "stop"), tokens=(1, 2), marks=("surplus",),
         endpoint="completions",
+    ),
+    Report(
+        name="more events than the usage counts", source="lm-sys/FastChat PR#3843",
+        parts=(ROLE, *FOUR, counts(used(32, 3)), DONE),
+        kinds="RCCCCUD", row=fine(32, 3), marks=("surplus",),
+    ),
+    Report(
+        name="a usage that adds up every event", source="vllm-project/vllm-omni PR#2313",
+        parts=(ROLE, *FOUR, counts(used(32, 19503)), DONE), kinds="RCCCCUD", row=fine(32, 19503),
+    ),
+    Report(
+        name="an empty usage as PHP writes it", source="PHP manual, json_encode",
+        parts=(ROLE, *FOUR, counts([]), DONE), outcome="no_usage", kinds="RCCCCED",
     ),
     # When they arrived.
     Report(

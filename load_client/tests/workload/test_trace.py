@@ -289,6 +289,7 @@ def test_prompts_of_a_trace_without_blocks_share_nothing(tmp_path: Path) -> None
 
 
 def test_lines_that_ask_for_no_token_are_not_sent_and_are_counted(tmp_path: Path) -> None:
+    """HPMLL/BurstGPT#11: failed requests stand in the trace with 0 response tokens."""
     burst = tuple(one.replace("45,", "5.05,").replace("118.25,", "5.1,") for one in BURST)
     with scripted(good) as server:
         some = make_plan(asked(written(tmp_path, burst), server.url), "test")
