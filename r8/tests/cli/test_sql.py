@@ -53,8 +53,8 @@ def door(runs: list[Evidence]) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def test_there_are_ten_worked_questions() -> None:
-    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 11))
+def test_there_are_eleven_worked_questions() -> None:
+    assert [int(number) for number, _, _ in QUESTIONS] == list(range(1, 12))
 
 
 @pytest.mark.parametrize(("number", "title", "statement"), QUESTIONS)
