@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from r8.errors import EvidenceError
+from r8.evidence.budgets import BUDGETS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 _BLOCK_CHARS = 4 << 20
+# A plan is one line: 8 000 prompts of 2 000 tokens are 96 MB. What is longer may be without an end.
+LINE_CHARS_MAX = 256 << 20
 _BATCH_ROWS = 100_000
 
 
@@ -37,11 +43,26 @@ def texts_of(directory: Path) -> Iterator[Text]:
 
 def _of_lines(path: Path, name: str) -> Iterator[Text]:
     opened: Any = gzip.open if path.suffix == ".gz" else open
-    number = 1
-    with opened(path, "rt", encoding="utf-8", errors="backslashreplace") as lines:
-        while block := lines.readlines(_BLOCK_CHARS):
-            yield Text(file=name, line=number, text="".join(block))
-            number += len(block)
+    number, count = 1, 0
+    try:
+        with opened(path, "rt", encoding="utf-8", errors="backslashreplace") as lines:
+            while block := lines.read(_BLOCK_CHARS) + lines.readline(LINE_CHARS_MAX):
+                count += len(block)
+                BUDGETS.require("file_bytes", count, where=name)
+                if len(block) >= LINE_CHARS_MAX:
+                    raise _unread(name, f"a line of more than {LINE_CHARS_MAX} characters")
+                yield Text(file=name, line=number, text=block)
+                number += block.count("\n")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise _unread(name, f"no whole gzip: {error}") from error
+
+
+def _unread(name: str, what: str) -> EvidenceError:
+    return EvidenceError(
+        f"{name} cannot be read as text: {what}",
+        where=name,
+        next_step="nobody can tell what stands in it; record the run again",
+    )
 
 
 def _of_parquet(path: Path, name: str) -> Iterator[Text]:

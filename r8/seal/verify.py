@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from r8.errors import EXIT_INVALID, BundleError, R8Error
+from r8.errors import EXIT_INVALID, BundleError, R8Error, SiteError
 from r8.evidence import door
 from r8.evidence.manifest import MANIFEST, parse_manifest, relative_files, sha256_file
 from r8.message import Answer, Message
@@ -55,7 +55,9 @@ def verify(
     key: Mapping[str, str] | None = None,
     unsigned_allowed: bool = False,
 ) -> list[Step]:
-    """Verify a bundle, or the directory it was unpacked into; every step, never an exception.
+    """Verify a bundle, or the directory it was unpacked into; every step.
+
+    Nothing in a bundle makes it raise; SiteError says that there is no room to look at it.
 
     Args:
         source: the archive, or a directory that holds `bundle.json`.
@@ -95,6 +97,8 @@ def _done(
         return Step(name=name, answer=Answer.HELD, reasons=tuple(found))
     except BundleError as error:
         why = error.reason
+    except SiteError:  # no room: that is no fault of the bundle
+        raise
     except R8Error as error:
         why = Message(id="seal-evidence-refused", facts={"error": error.what})
     except (OSError, ValueError, KeyError, TypeError, duckdb.Error) as error:

@@ -141,11 +141,14 @@ def reseal(tree: Path, signing: keys.Ed25519Key | None) -> None:
 
 
 def raw_tar(tree: Path, out: Path, extra: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
-    """A hostile archive: the tree's files and members R8 would never write."""
+    """A hostile archive: the tree's files as R8 writes them, and members it would never write."""
+    files = sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file())
     with gzip.open(out, "wb") as file, tarfile.open(mode="w|", fileobj=file) as tar:
-        for path in sorted(tree.rglob("*")):
-            if path.is_file():
-                tar.add(path, f"{TOP}/{path.relative_to(tree).as_posix()}")
+        for name in files:
+            data = (tree / name).read_bytes()
+            member = tarfile.TarInfo(f"{TOP}/{name}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
         for member, data in extra:
             tar.addfile(member, io.BytesIO(data))
     return out

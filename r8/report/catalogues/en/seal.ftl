@@ -8,7 +8,7 @@ seal-step-failed = unreadable: { $kind }: { $error }
 
 seal-a-directory = a directory, not an archive: nothing to unpack
 seal-unpacked = { $files } plain files, none outside, no other byte
-seal-archive-grows = the archive unpacks to more than { $times } times its size
+seal-archive-grows = the archive unpacks to more than { $most_bytes }, the most for its size
 seal-archive-torn = the archive is torn or not one: { $error }
 seal-archive-other-bytes = the archive holds bytes that are no file of the bundle
 seal-member-twice = member { $member } is there twice or out of order
@@ -17,6 +17,8 @@ seal-member-grows = member { $member } claims { $size_bytes }, more than its arc
 seal-member-no-file = member '{ $member }' is not a plain file
 seal-member-climbs-out = member '{ $member }' climbs out of the archive
 seal-member-elsewhere = member '{ $member }' does not lie in { $top }/
+seal-member-name = member '{ $member }' has no plain name: at most { $levels } levels of A-Z a-z 0-9 . _ -
+seal-member-other-header = the header of member { $member } is not the one R8 writes
 seal-digests = { $files } files, each with the digest of the manifest
 seal-file-unlisted = { $file } is not in the manifest
 seal-file-missing = { $file } is missing

@@ -8,7 +8,7 @@ seal-step-failed = 无法读取：{ $kind }：{ $error }
 
 seal-a-directory = 是目录而不是归档：无需解包
 seal-unpacked = { $files } 个普通文件，没有越界，也没有多余字节
-seal-archive-grows = 归档解包后超过自身大小的 { $times } 倍
+seal-archive-grows = 归档解包后超过 { $most_bytes }，即其大小所允许的上限
 seal-archive-torn = 归档残缺或不是归档：{ $error }
 seal-archive-other-bytes = 归档含有不属于任何文件的字节
 seal-member-twice = 成员 { $member } 重复或次序不对
@@ -17,6 +17,8 @@ seal-member-grows = 成员 { $member } 声称 { $size_bytes }，超过其归档�
 seal-member-no-file = 成员 '{ $member }' 不是普通文件
 seal-member-climbs-out = 成员 '{ $member }' 越出归档
 seal-member-elsewhere = 成员 '{ $member }' 不在 { $top }/ 之内
+seal-member-name = 成员“{ $member }”的名称不合规：最多 { $levels } 级，仅限 A-Z a-z 0-9 . _ -
+seal-member-other-header = 成员 { $member } 的头部不是 R8 所写的
 seal-digests = { $files } 个文件，摘要均与清单相符
 seal-file-unlisted = { $file } 不在清单中
 seal-file-missing = 缺少 { $file }
