@@ -1,4 +1,4 @@
-"""The command line: `record`, `residency`, `evict`, `topology`, `status`, `environment`, `read`."""
+"""The command line; `python -m probes --help` lists its verbs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from .cache.known_read import known_read
 from .cache.residency import evict_all, measure, summary
 from .catalogue import PROBES
 from .errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USAGE, ProbeError
+from .gpu.behind import TOOL_HERE, behind, read_words
+from .gpu.snapshot import cards_now, take_snapshots
 from .host.environment import capture, differences, load_capture
 from .host.environment import summary as environment_summary
 from .plan import Plan, make_plan, read_plan
@@ -23,6 +25,7 @@ from .record.iostat import IOSTAT
 from .record.journal import Journal
 from .record.recorder import record
 from .status import status
+from .tool import run_tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     what = verb.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, help="write a capture to this new file")
     what.add_argument("--diff", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
+    verb = verbs.add_parser("gpus", help="every card once, of every vendor's tool, as JSON")
+    verb.add_argument(
+        "--behind",
+        metavar="JSON",
+        help=f"words that run a command elsewhere, {TOOL_HERE} for the command; tools alone",
+    )
     verb = verbs.add_parser("read", help="read a known number of bytes with O_DIRECT")
     verb.add_argument("--path", type=Path, required=True, help="file or block device")
     verb.add_argument("--bytes", type=int, required=True, dest="size_bytes")
@@ -134,6 +143,15 @@ def _environment(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _gpus(args: argparse.Namespace) -> int:
+    words = read_words(args.behind) if args.behind else None
+    snapshots = take_snapshots(behind(words) if words else run_tool)
+    cards = cards_now(snapshots, None if words else Path("/sys"))
+    tools = [{"tool": one.source, "reason": one.parsed.reason} for one in snapshots]
+    print(json.dumps({"tools": tools, "cards": [asdict(one) for one in cards]}, indent=1))
+    return EXIT_OK
+
+
 def _read(args: argparse.Namespace) -> int:
     print(json.dumps(asdict(known_read(args.path, args.size_bytes))))
     return EXIT_OK
@@ -146,6 +164,7 @@ _VERBS = {
     "topology": _topology,
     "status": _status,
     "environment": _environment,
+    "gpus": _gpus,
     "read": _read,
 }
 

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import reason_of
 from ..kernel_files import counter_of, names_in, no_counter, read_whole
-from .card import Card, Page
+from .card import Card, CardBuilder, Page
 from .source import Library
 
 if TYPE_CHECKING:
@@ -37,23 +35,8 @@ _SENSOR_LABELS = {
 _POWER = {"power1_input": "power_input_uw", "power1_average": "power_average_uw"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PciCard:
-    """One PCI function bound to amdgpu, and the path of each counter it has."""
-
-    address: str
-    paths: dict[str, str]
-
-
-def _find_cards(sys_root: Path) -> list[_PciCard]:
-    cards = []
-    for name in names_in(f"{sys_root}/{_DRIVER}"):
-        if not _PCI.match(name):
-            continue
-        root = sys_root / _DRIVER / name
-        paths = {counter: str(root / file) for counter, file in _FILES.items()}
-        cards.append(_PciCard(address=name, paths=paths | _sensors(root)))
-    return cards
+def _paths(root: Path) -> dict[str, str]:
+    return {counter: str(root / file) for counter, file in _FILES.items()} | _sensors(root)
 
 
 def _sensors(root: Path) -> dict[str, str]:
@@ -75,34 +58,49 @@ def _sensors(root: Path) -> dict[str, str]:
 
 
 def _open(sys_root: Path) -> Callable[[], Page]:
-    """Cards are looked for once: a driver is not loaded in the middle of a run."""
-    return partial(_page, _find_cards(sys_root))
+    return _Cards(sys_root / _DRIVER)
 
 
-def _page(cards: list[_PciCard]) -> Page:
-    reason = None if cards else "absent: the amdgpu driver has no device here"
-    return Page(cards=tuple(_read(card) for card in cards), reason=reason)
+class _Cards:
+    """The cards the driver ever had here, by address; one that is gone has reasons till it is back.
+
+    Its sensors are looked for again then: they have other numbers after a reset.
+    """
+
+    def __init__(self, driver: Path) -> None:
+        self._driver = driver
+        self._paths: dict[str, dict[str, str]] = {}
+        self._lost: set[str] = set()
+
+    def __call__(self) -> Page:
+        for name in names_in(str(self._driver)):
+            if _PCI.match(name) and (name not in self._paths or name in self._lost):
+                self._paths[name] = _paths(self._driver / name)
+        cards = tuple(_read(address, paths) for address, paths in self._paths.items())
+        self._lost = {card.device for card in cards if not card.values}
+        reason = None if cards else "absent: the amdgpu driver has no device here"
+        return Page(cards=cards, reason=reason)
 
 
-def _read(card: _PciCard) -> Card:
-    values: dict[str, float] = {}
-    reasons: dict[str, str] = {}
-    for counter, path in card.paths.items():
+def _read(address: str, paths: dict[str, str]) -> Card:
+    builder = CardBuilder(address)
+    for counter, path in paths.items():
         try:
             data = read_whole(path).strip()
         except OSError as error:
-            reasons[counter] = reason_of(error)
+            builder.refuse(counter, reason_of(error))
             continue
         value = counter_of(data)
         if value is None:
-            reasons[counter] = no_counter(data)
+            builder.refuse(counter, no_counter(data))
         else:
-            values[counter] = value
-    return Card(device=card.address, values=values, reasons=reasons)
+            builder.take(counter, value)
+    return builder.card()
 
 
 AMDGPU = Library(
     name="amdgpu",
     open=_open,
     yields=(*_FILES, *_SENSOR_LABELS.values(), *_POWER.values()),
+    vendor="amd",
 )

@@ -7,18 +7,22 @@ absent quantity is never 0.
 
 from __future__ import annotations
 
+import csv
 import json
-import math
-import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .vendor_number import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 MIB = 1 << 20
 EMPTY = "absent: empty output"
-_NUMBER = re.compile(r"^[+-]?\d{1,18}(?:\.\d{1,9})?$")
-_SAID_NO = re.compile(r"^(?:\W*(?:n/?a|none|not supported|unknown)\b|-+$)", re.IGNORECASE)
-# A larger number than this is garbled: nothing has 2^62 bytes of memory or draws so many watts.
-_SANE_MAX = 1 << 62
+USED, TOTAL = "vram_used_bytes", "vram_total_bytes"
+# No accelerator that holds a model has so little: of unified memory it is the carve-out, 512 MiB on
+# Strix Halo and 0 on MI300A, and says nothing of what is in use.
+CARVE_OUT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,27 +43,9 @@ class Page:
     notes: tuple[str, ...] = ()  # warnings that stood around it
 
 
-def number(value: object) -> float | None:
-    """A finite number from a number or its text; None for all else, booleans included."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, (int, float)):
-        found = float(value) if abs(value) <= _SANE_MAX else math.nan
-    elif isinstance(value, str) and _NUMBER.match(value.strip()):
-        found = float(value.strip())
-    else:
-        return None
-    return found if math.isfinite(found) and abs(found) <= _SANE_MAX else None
-
-
-def why_not(value: object) -> str:
-    """The reason of something that is no number."""
-    if value is None:
-        return "absent: not in this output"
-    shown = " ".join(str(value).split())[:60]
-    if isinstance(value, str) and _SAID_NO.match(value.strip()):
-        return f"absent: the tool says {shown!r}"
-    return f"failed: {shown!r} is no number"
+def lost_card(device: str, quantities: Iterable[str], reason: str) -> Card:
+    """A card that is known and not read: each of its quantities has the one reason."""
+    return Card(device=device, reasons=dict.fromkeys(quantities, reason))
 
 
 class CardBuilder:
@@ -70,21 +56,30 @@ class CardBuilder:
         self._values: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
 
-    def take(self, quantity: str, value: object, scale: float = 1.0) -> None:
+    def take(self, quantity: str, value: object, scale: int = 1) -> None:
         """Set a quantity from a raw value; the first number wins, a later one never erases it."""
         if quantity in self._values:
             return
-        found = number(value)
-        if found is None or found < 0:
-            # A server's temperature is never below zero; a negative size is an error code.
-            reason = why_not(value) if found is None else f"failed: {found:g} is negative"
-            self._reasons.setdefault(quantity, reason)
+        found = reading(quantity, value, scale)
+        if isinstance(found, str):
+            self._reasons.setdefault(quantity, found)
             return
-        self._values[quantity] = found * scale
+        self._values[quantity] = found
         self._reasons.pop(quantity, None)
 
+    def refuse(self, quantity: str, reason: str) -> None:
+        """Set the reason of a quantity that could not be asked for."""
+        if quantity not in self._values:
+            self._reasons[quantity] = reason
+
     def card(self) -> Card:
-        """The card with what was taken."""
+        """The card with what was taken; of unified memory both sizes are absent."""
+        total = self._values.get(TOTAL)
+        if total is not None and total <= CARVE_OUT_BYTES:
+            reason = f"absent: {total:.0f} bytes of its own, it uses the host's memory (unified)"
+            for quantity in (USED, TOTAL):
+                self._values.pop(quantity, None)
+                self._reasons[quantity] = reason
         return Card(device=self._device, values=self._values, reasons=self._reasons)
 
 
@@ -127,3 +122,22 @@ def no_cards(text: str, what: str) -> str:
         return EMPTY
     begin = text.strip().splitlines()[0][:80]
     return f"absent: no {what} in this output, which begins {begin!r}"
+
+
+def csv_rows(lines: Sequence[str]) -> list[dict[str, str] | list[str]]:
+    """Rows below a heading, cells by the heading's names; a row of another length as it is.
+
+    A torn or garbled row would put numbers under other names; the card it speaks of is still there.
+    """
+    try:
+        rows = list(csv.reader(lines, skipinitialspace=True))
+    except csv.Error:
+        return []
+    if not rows:
+        return []
+    names = [name.strip() for name in rows[0]]
+    return [
+        dict(zip(names, row, strict=True)) if len(row) == len(names) else row
+        for row in rows[1:]
+        if any(cell.strip() for cell in row)
+    ]

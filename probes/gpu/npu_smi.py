@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from .address import address_of
 from .card import MIB, Card, CardBuilder, Page, no_cards, whole_lines
 from .source import Tool
 
 _PAIR = re.compile(r"(\d+)\s*/\s*(\d+)\s*$")
-_BUS = re.compile(r"^[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]$")
+_UPPER = re.compile(r"^\d{1,5}\s+\S")
+_LOWER = re.compile(r"^\d{1,5}(?:\s+\S+)?$")
+# A line of the processes below the chips has four.
 _TABLE_CELLS = 3
 
 
@@ -18,26 +21,28 @@ def parse_npu_smi(text: str) -> Page:
     upper: list[str] | None = None
     for line in whole_lines(text):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not line.strip().startswith("|") or len(cells) < _TABLE_CELLS:
+        if not line.strip().startswith("|") or len(cells) != _TABLE_CELLS:
             upper = None
-            continue
-        if upper is not None and _BUS.match(cells[1]):
+        elif upper is not None and _LOWER.match(cells[0]):
             cards.append(_card(upper, cells))
             upper = None
         else:
-            upper = cells
+            upper = cells if _UPPER.match(cells[0]) else None
     return Page(cards=tuple(cards), reason=None if cards else no_cards(text, "chip"))
 
 
 def _card(upper: list[str], lower: list[str]) -> Card:
-    builder = CardBuilder(f"npu {lower[1]}")
+    # A 310B has no PCI address, and says `NA`: its number, then the chip's.
+    number = f"npu{upper[0].split()[0]}.{lower[0].split()[0]}"
+    builder = CardBuilder(address_of(lower[1]) or number)
     first, second = upper[2].split(), lower[2].split()
     builder.take("power_w", first[0] if first else None)
     builder.take("temp_junction_c", first[1] if len(first) > 1 else None)
     builder.take("gpu_busy_percent", second[0] if second else None)
     hbm = _PAIR.search(lower[2])
-    builder.take("vram_used_bytes", hbm.group(1) if hbm else None, MIB)
-    builder.take("vram_total_bytes", hbm.group(2) if hbm else None, MIB)
+    words = second[-1] if second and not second[-1].isdigit() else None  # `NA / NA` is no pair
+    builder.take("vram_used_bytes", hbm.group(1) if hbm else words, MIB)
+    builder.take("vram_total_bytes", hbm.group(2) if hbm else words, MIB)
     return builder.card()
 
 
@@ -52,4 +57,5 @@ NPU_SMI = Tool(
         "vram_used_bytes",
         "vram_total_bytes",
     ),
+    also=(("npu-smi", "info", "-l"), ("npu-smi", "info", "-m")),
 )

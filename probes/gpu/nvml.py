@@ -1,20 +1,25 @@
-"""NVIDIA's library through nvidia-ml-py, where somebody installed it; nothing here needs it."""
+"""NVIDIA's library through nvidia-ml-py, where somebody installed it; nothing here needs it.
+
+A card that is lost answers every call with an error, the one for its handle included; the others go
+on. It is asked again with every look, by its PCI address, because numbers shift meanwhile.
+"""
 
 from __future__ import annotations
 
 import importlib
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import reason_of
-from ..samples import INT64_MAX
-from .card import Card, Page
+from ..kernel_files import names_in
+from .address import address_of
+from .card import Card, CardBuilder, Page, lost_card
 from .source import Library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+_DRIVER = "bus/pci/drivers/nvidia"
 _ASKED: dict[str, Callable[[Any, Any], object]] = {
     "vram_used_bytes": lambda nvml, card: nvml.nvmlDeviceGetMemoryInfo(card).used,
     "vram_total_bytes": lambda nvml, card: nvml.nvmlDeviceGetMemoryInfo(card).total,
@@ -25,46 +30,80 @@ _ASKED: dict[str, Callable[[Any, Any], object]] = {
 
 
 def open_nvml(
-    _sys_root: Path, load: Callable[[str], Any] = importlib.import_module
+    sys_root: Path, load: Callable[[str], Any] = importlib.import_module
 ) -> Callable[[], Page]:
     """Open the library. A binding without its driver fails in more ways than ImportError."""
-    handles: dict[str, Any] = {}  # by PCI address
     try:
         nvml = load("pynvml")
         nvml.nvmlInit()
-        for index in range(nvml.nvmlDeviceGetCount()):
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            address = nvml.nvmlDeviceGetPciInfo(handle).busId
-            if isinstance(address, bytes):
-                address = address.decode("ascii", "replace")
-            handles[str(address).lower()] = handle
+        count = nvml.nvmlDeviceGetCount()
     except ImportError:
         return lambda: Page(reason="absent: nvidia-ml-py is not installed")
     except Exception as error:  # noqa: BLE001 - NVMLError has no base a host without it can name
         lost = Page(reason=reason_of(error))
         return lambda: lost
-    return partial(_page, nvml, handles)
+    return _Cards(
+        nvml, count, [one for one in names_in(f"{sys_root}/{_DRIVER}") if address_of(one)]
+    )
 
 
-def _page(nvml: Any, handles: dict[str, Any]) -> Page:
-    cards = tuple(_card(nvml, address, handle) for address, handle in handles.items())
-    return Page(cards=cards, reason=None if cards else "absent: the library lists no card")
+class _Cards:
+    """A handle for each card the library counts; those without one are asked for again."""
+
+    def __init__(self, nvml: Any, count: int, bound: list[str]) -> None:
+        self._nvml = nvml
+        self._handles: dict[str, Any] = {}  # by device; None: lost
+        lost = []
+        for index in range(count):
+            try:
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                self._handles[_address(nvml, handle)] = handle
+            except Exception:  # noqa: BLE001 - see open_nvml
+                lost.append(index)
+        # In a container the kernel shows cards that are not given to it: only a count that fits
+        # says which addresses are the lost ones.
+        rest = [one for one in bound if one not in self._handles]
+        names = rest if len(rest) == len(lost) else [f"gpu{index}" for index in lost]
+        self._index = dict(zip(names, lost, strict=True))
+        self._handles |= dict.fromkeys(names)
+
+    def __call__(self) -> Page:
+        """Every card the library ever counted, each with what it answers now."""
+        cards = tuple(self._card(device) for device in self._handles)
+        return Page(cards=cards, reason=None if cards else "absent: the library lists no card")
+
+    def _card(self, device: str) -> Card:
+        handle = self._handles[device]
+        if handle is None:
+            try:
+                handle = self._found(device)
+            except Exception as error:  # noqa: BLE001 - see open_nvml
+                return lost_card(device, _ASKED, reason_of(error))
+        card = _read(self._nvml, device, handle)
+        # A handle from before a card was lost stays dead when it comes back.
+        self._handles[device] = handle if card.values else None
+        return card
+
+    def _found(self, device: str) -> Any:
+        if address_of(device):
+            return self._nvml.nvmlDeviceGetHandleByPciBusId(device.encode())
+        return self._nvml.nvmlDeviceGetHandleByIndex(self._index[device])
 
 
-def _card(nvml: Any, address: str, handle: Any) -> Card:
-    values: dict[str, float] = {}
-    reasons: dict[str, str] = {}
+def _address(nvml: Any, handle: Any) -> str:
+    address = nvml.nvmlDeviceGetPciInfo(handle).busId
+    text = address.decode("ascii", "replace") if isinstance(address, bytes) else str(address)
+    return address_of(text) or text.lower()
+
+
+def _read(nvml: Any, device: str, handle: Any) -> Card:
+    builder = CardBuilder(device)
     for quantity, ask in _ASKED.items():
         try:
-            value = ask(nvml, handle)
-        except Exception as error:  # noqa: BLE001 - see above
-            reasons[quantity] = reason_of(error)
-            continue
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT64_MAX:
-            values[quantity] = value
-        else:
-            reasons[quantity] = f"failed: {value!r} is no counter"[:120]
-    return Card(device=address, values=values, reasons=reasons)
+            builder.take(quantity, ask(nvml, handle))
+        except Exception as error:  # noqa: BLE001 - see open_nvml
+            builder.refuse(quantity, reason_of(error))
+    return builder.card()
 
 
-NVML = Library(name="nvml", open=open_nvml, yields=tuple(_ASKED))
+NVML = Library(name="nvml", open=open_nvml, yields=tuple(_ASKED), vendor="nvidia")

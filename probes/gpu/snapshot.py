@@ -1,4 +1,4 @@
-"""Begin and end of a run as the vendors' own tools see the cards: parsed, and the raw text kept."""
+"""The cards of this moment as the vendors' own tools see them: parsed, and the raw texts kept."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..tool import ToolRun, run_tool
-from .card import Page
+from .ask import ask
+from .card import TOTAL, USED, Page
+from .seen import seen
 from .sources import LIBRARIES, TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from .seen import Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,7 @@ class Snapshot:
     source: str
     parsed: Page
     raw: ToolRun
+    further: tuple[ToolRun, ...] = ()  # the commands after the first
 
     def row(self) -> dict[str, Any]:
         """For the record."""
@@ -31,30 +36,33 @@ def take_snapshots(run: Callable[[tuple[str, ...]], ToolRun] = run_tool) -> list
     """Ask every tool once; one that is missing, hangs or prints no card gives a reason."""
     found = []
     for tool in TOOLS:
-        said = run(tool.command)
-        page = Page(reason=said.reason) if said.reason else tool.page(said.stdout)
-        found.append(Snapshot(source=tool.name, parsed=page, raw=said))
+        asked = ask(tool, run)
+        first, *further = asked.runs
+        found.append(
+            Snapshot(source=tool.name, parsed=asked.page, raw=first, further=tuple(further))
+        )
     return found
 
 
-def memory_in_use(
-    snapshots: list[Snapshot], sys_root: Path = Path("/sys")
-) -> list[dict[str, int | str | None]]:
-    """GPU memory as a judge needs it, of the first source that sees cards.
+def cards_now(snapshots: Sequence[Snapshot], sys_root: Path | None = Path("/sys")) -> list[Seen]:
+    """Every card once, of libraries and of tools; without a sysfs root of tools alone."""
+    of = {snapshot.source: snapshot.parsed for snapshot in snapshots}
+    libraries = [] if sys_root is None else [(one, one.open(sys_root)()) for one in LIBRARIES]
+    return seen([*libraries, *((tool, of[tool.name]) for tool in TOOLS if tool.name in of)])
 
-    One source only: the same card under two names would count twice.
-    """
-    pages = [(library.name, library.open(sys_root)()) for library in LIBRARIES]
-    pages += [(snapshot.source, snapshot.parsed) for snapshot in snapshots]
-    source, page = next(((name, page) for name, page in pages if page.cards), ("", Page()))
+
+def memory_in_use(
+    snapshots: Sequence[Snapshot], sys_root: Path | None = Path("/sys")
+) -> list[dict[str, int | str | None]]:
+    """GPU memory as a judge needs it; a size that no source gives is None."""
     return [
         {
-            "device": card.device,
-            "source": source,
-            "vram_used_bytes": _whole(card.values.get("vram_used_bytes")),
-            "vram_total_bytes": _whole(card.values.get("vram_total_bytes")),
+            "device": one.card.device,
+            "source": one.source,
+            USED: _whole(one.card.values.get(USED)),
+            TOTAL: _whole(one.card.values.get(TOTAL)),
         }
-        for card in page.cards
+        for one in cards_now(snapshots, sys_root)
     ]
 
 

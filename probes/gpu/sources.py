@@ -1,6 +1,7 @@
 """Every GPU source there is. A new one is its module and its line here.
 
-Where several see the same cards the first one counts: a card under two names would count twice.
+Of the sources of one vendor the first that sees a card counts: a card under two names would count
+twice. What it lacks is filled by the next one, card by card (`probes/gpu/seen.py`).
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from .nvidia_smi import NVIDIA_SMI
 from .nvml import NVML
 from .rocm_smi import ROCM_SMI
 from .source import Library, Tool
+from .xpu_smi import XPU_SMI
 
 SOURCES: tuple[Library | Tool, ...] = (
     AMDGPU,
     NVML,
-    ROCM_SMI,
+    # rocm-smi is no longer developed since ROCm 7.0; its partitions lose more than amd-smi's.
     AMD_SMI,
+    ROCM_SMI,
     NVIDIA_SMI,
     NPU_SMI,
+    XPU_SMI,
     MX_SMI,
 )
 TOOLS = tuple(source for source in SOURCES if isinstance(source, Tool))

@@ -53,39 +53,43 @@ def test_a_host_without_a_card_says_so_once_for_every_source(tmp_path: Path) -> 
     assert asked == [tool.name for tool in TOOLS]
 
 
-def test_where_no_library_sees_a_card_the_first_tool_that_does_is_asked_once_a_minute(
+def test_where_no_library_sees_a_card_the_tools_that_do_are_asked_once_a_minute(
     tmp_path: Path,
 ) -> None:
     asked: list[str] = []
 
     def run(argv: tuple[str, ...]) -> ToolRun:
         asked.append(argv[0])
-        text = capture("npu_smi_info_table.txt") if len(asked) < 6 else "busy\n"
+        text = capture("npu_smi_info_table.txt") if len(asked) < 8 else "busy\n"
         return ToolRun(argv=argv, stdout=text) if argv[0] == "npu-smi" else no_tool(argv)
 
     now_ns = 0
     sampler = GpuSampler(tmp_path, [AMDGPU, *TOOLS], run=run, clock_ns=lambda: now_ns)
     found = rows(sampler)
-    assert found["npu 0000:9D:00.0", "vram_used_bytes"].value == 3416 << 20
-    assert (found["npu 0000:9F:00.0", "power_w"].reason or "").startswith("absent")
-    assert asked == ["rocm-smi", "amd-smi", "nvidia-smi", "npu-smi"]
+    assert found["0000:9d:00.0", "vram_used_bytes"].value == 3416 << 20
+    assert (found["0000:9f:00.0", "power_w"].reason or "").startswith("absent")
+    assert asked == [tool.name for tool in TOOLS]
     now_ns = TOOL_PERIOD_NS - 1
     assert sampler.sample() == []
     now_ns = TOOL_PERIOD_NS
-    assert ("npu 0000:9D:00.0", "power_w") in rows(sampler)
-    assert asked[4:] == ["npu-smi"]
+    assert ("0000:9d:00.0", "power_w") in rows(sampler)
+    assert asked[len(TOOLS) :] == ["npu-smi"]
     # It has shown a card, so it is asked again after a page without one.
     for minute in (2, 3):
         now_ns = minute * TOOL_PERIOD_NS
         assert (rows(sampler)["npu-smi", "cards"].reason or "").startswith("absent: no chip")
-    assert asked[4:] == ["npu-smi"] * 3
+    assert asked[len(TOOLS) :] == ["npu-smi"] * 3
 
 
-def test_no_command_is_run_where_a_library_sees_a_card(tmp_path: Path) -> None:
+def test_no_command_of_a_vendor_is_run_whose_library_sees_a_card(tmp_path: Path) -> None:
+    asked: list[str] = []
+
     def run(argv: tuple[str, ...]) -> ToolRun:
-        raise AssertionError(argv)
+        asked.append(argv[0])
+        return no_tool(argv)
 
     assert rows(GpuSampler(amd_tree(tmp_path), [AMDGPU, *TOOLS], run=run))
+    assert asked == [tool.name for tool in TOOLS if tool.vendor != "amd"]
 
 
 def test_a_file_with_words_in_it_is_a_reason_and_not_0(tmp_path: Path) -> None:
@@ -111,13 +115,13 @@ class FakeNvml:
         return SimpleNamespace(busId=b"00000000:3B:00.0")
 
     def nvmlDeviceGetMemoryInfo(self, _handle: int) -> Any:  # noqa: N802
-        return SimpleNamespace(used=7, total=80)
+        return SimpleNamespace(used=7 << 30, total=80 << 30)
 
 
 def test_nvml_gives_what_it_has_and_a_reason_for_the_rest(tmp_path: Path) -> None:
     (card,) = open_nvml(tmp_path, lambda _: FakeNvml())().cards
-    assert card.device == "00000000:3b:00.0"
-    assert card.values == {"vram_used_bytes": 7, "vram_total_bytes": 80}
+    assert card.device == "0000:3b:00.0"
+    assert card.values == {"vram_used_bytes": 7 << 30, "vram_total_bytes": 80 << 30}
     assert card.reasons["power_mw"].startswith("failed: AttributeError")
 
 
@@ -156,9 +160,10 @@ def test_snapshots_keep_the_raw_text_of_every_tool_and_count_each_card_once(
         return ToolRun(argv=argv, reason="absent: no such tool")
 
     found = take_snapshots(said)
-    assert [one.source for one in found][:2] == ["rocm-smi", "amd-smi"]
-    assert (found[0].parsed.reason or "").startswith("absent: empty output")
-    assert found[1].raw.stdout.startswith('{"gpu_data"')
+    assert [one.source for one in found][:2] == ["amd-smi", "rocm-smi"]
+    assert (found[1].parsed.reason or "").startswith("absent: empty output")
+    assert found[0].raw.stdout.startswith('{"gpu_data"')
+    assert [run.argv for run in found[0].further] == [("amd-smi", "list", "--json")]
     (card,) = memory_in_use(found, tmp_path)
     assert card["vram_used_bytes"] == 2 << 20
     assert card["vram_total_bytes"] is None

@@ -172,7 +172,7 @@ def test_nvidia_columns_are_found_by_heading_and_a_bracketed_word_is_a_reason() 
 
 def test_ascend_and_metax_pages_give_their_memory() -> None:
     first, second = NPU_SMI.page(capture("npu_smi_info_table.txt")).cards
-    assert (first.device, second.device) == ("npu 0000:9D:00.0", "npu 0000:9F:00.0")
+    assert (first.device, second.device) == ("0000:9d:00.0", "0000:9f:00.0")
     assert first.values["vram_used_bytes"] == 3416 * MIB
     assert first.values["power_w"] == 178.5
     assert second.reasons["power_w"].startswith("absent: the tool says '-'")

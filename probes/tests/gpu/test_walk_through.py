@@ -112,6 +112,18 @@ def test_the_environment_of_a_run_has_its_page_parsed_and_raw(copy: Path) -> Non
     assert snapshot["raw"]["stdout"].startswith("card 0: 512 MiB")
 
 
+def test_preflight_has_its_cards(copy: Path) -> None:
+    """By the verb that preflight runs where the engine is, here behind `env`."""
+    for behind in ((), ("--behind", '["env", "GPU_TOOL"]')):
+        done = run(copy, "-m", "probes", "gpus", *behind)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)["cards"]
+        assert [(one["source"], one["card"]["device"]) for one in found] == [
+            ("xyz-smi", "xyz0"),
+            ("xyz-smi", "xyz1"),
+        ]
+
+
 def test_the_tests_of_the_tools_want_its_capture_and_read_it(copy: Path) -> None:
     assert run(copy, "-c", CHECK).returncode == 0
     (copy / "probes/tests/samples/capture_xyz_smi_two_cards.txt").unlink()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from r8.errors import InstrumentError
 from r8.lab.machine import remote
 from r8.lab.machine.commands import CommandResult, run
-from r8.lab.machine.hosts import through
+from r8.lab.machine.hosts import engine_is_remote, engine_words, through
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from r8.lab.machine.hosts import KvDirectory
     from r8.lab.machine.remote import ClockOffset
     from r8.lab.machine.supervisor import Process, Supervisor
+    from r8.lab.site.file import Site
     from r8.lab.site.machines import Host
 
+# Stands for the tool's command in `gpus --behind` (`probes/gpu/behind.py`).
+TOOL_HERE = "GPU_TOOL"
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROBE_STOP_S = 10.0
 # Headers are a few per cent of the wire: 8 GiB give their share to far below the 1 % it is held to.
@@ -255,6 +258,20 @@ def calibrate_wire(
     facts = json.loads(done.output) if done.ok else {"error": done.error}
     recording.event("wire_calibration_end", device=kv_device, **facts)
     time.sleep(SETTLE_S)
+
+
+def gpus(site: Site) -> dict[str, Any]:
+    """Every card once, as the vendors' tools show it where the engine runs.
+
+    Raises:
+        InstrumentError: the probes could not be run here; a tool that fails is a reason.
+
+    """
+    argv = [sys.executable, "-m", "probes", "gpus"]
+    if engine_is_remote(site):
+        argv += ["--behind", json.dumps(engine_words(site, [TOOL_HERE]))]
+    found: dict[str, Any] = json.loads(instrument(argv))
+    return found
 
 
 def topology(path: Path, host: Host | None = None) -> dict[str, Any]:

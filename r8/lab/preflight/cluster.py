@@ -12,6 +12,7 @@ from r8.lab.instruments.probes import topology
 from r8.lab.machine import commands, remote
 from r8.lab.machine.hosts import engine_words, free_bytes, through
 from r8.lab.patching import patching
+from r8.lab.preflight.accelerators import accelerators
 from r8.lab.preflight.requirement import Requirement
 from r8.lab.site.arms import TransferPlan
 from r8.lab.site.file import fill
@@ -30,13 +31,6 @@ if TYPE_CHECKING:
 # Beyond this, lines of two hosts' logs cannot be told apart by their wall clocks.
 WALL_OFFSET_S = 1.0
 NETWORK = frozenset({"nfs", "nfs4"})
-ACCELERATOR_TOOLS = {
-    "rocm-smi": ("rocm-smi", "--showmeminfo", "vram", "--csv"),
-    "nvidia-smi": ("nvidia-smi", "--query-gpu=index,memory.used", "--format=csv,noheader"),
-}
-# A driver alone keeps some hundred MiB; a model keeps far more. One tool counts bytes, one MiB.
-IDLE_BYTES_AS_MIB = 1024
-IDLE_BYTES = IDLE_BYTES_AS_MIB << 20
 
 
 def device_checks(
@@ -172,7 +166,7 @@ def engine_checks(site: Site) -> Iterator[Requirement]:
     if done.ok:
         yield _lmcache(engine_words(site, words))
         yield _same_user(site)
-    yield _accelerators(site)
+    yield accelerators(site)
     model = site.vars.get("model_dir")
     if model is not None:
         there = commands.run(engine_words(site, ["test", "-d", model]))
@@ -204,25 +198,3 @@ def _same_user(site: Site) -> Requirement:
         warning += "unknown; run R8 as root there, or the engine as this user"
     saw = f"probes run as uid {ours or '?'}, the engine as uid {theirs or '?'}"
     return Requirement(name="probes' user", saw=saw, warning=warning)
-
-
-def _accelerators(site: Site) -> Requirement:
-    """Whether other processes use the accelerators, by the vendor's tool."""
-    saw = "no rocm-smi and no nvidia-smi where the engine runs"
-    warning = "whether they are idle is not known"
-    for tool, words in ACCELERATOR_TOOLS.items():
-        done = commands.run(engine_words(site, list(words)))
-        if done.ok:
-            busy = [line.strip() for line in done.output.splitlines() if _used(line)]
-            saw, warning = f"{tool}: memory is in use on {len(busy)} of them", "; ".join(busy[:8])
-            break
-    return Requirement(name="accelerators", saw=saw, warning=warning)
-
-
-def _used(line: str) -> bool:
-    """A CSV row `name, used bytes or MiB` with more in use than a driver keeps for itself."""
-    number = line.rpartition(",")[2].strip().split(" ")[0]
-    if not number.isdigit():
-        return False
-    used = int(number)
-    return used > (IDLE_BYTES if used > IDLE_BYTES_AS_MIB * 1024 else IDLE_BYTES_AS_MIB)

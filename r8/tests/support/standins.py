@@ -62,7 +62,10 @@ elif rest[:2] == ["-m", "vllm.entrypoints.openai.api_server"]:
 else:
     os.execv({python!r}, [{python!r}, *rest])
 """
-_ROCM = 'print("device,VRAM Total Used Memory (B)\\ncard0,297000000")\n'
+_ROCM = """
+sys.stdout.write("device,PCI Bus,VRAM Total Memory (B),VRAM Total Used Memory (B)\\n")
+sys.stdout.write("card0,0000:0C:00.0,206141652992,297000000\\n")
+"""
 _IOSTAT = """
 real = {real!r}
 os.execv(real, [real, *rest]) if real else sys.exit(127)
