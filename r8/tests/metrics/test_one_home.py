@@ -28,10 +28,14 @@ MAY_SUM = {
     "report/transfer.py": "the mean of one number a block",
     "evidence/log_clock.py": "the instant of a log line by the clock that stamped it",
     "evidence/table_check.py": "what a file takes to read, against a budget",
+    "seal/archive.py": "what an archive has given, against a budget",
+    "seal/contents.py": "how many files and columns were looked at",
+    "seal/leftovers.py": "the entropy of a word",
 }
 MAY_SUBTRACT = {
     "evidence/journal.py": "when to sync, while a run is recorded; nothing recorded comes of it",
     "evidence/log_clock.py": "the instant of a log line by the clock that stamped it",
+    "seal/archive.py": "what is left of a budget, and of an archive",
 }
 IN_SQL = (
     re.compile(r"\b(?:sum|avg)\s*\("),
