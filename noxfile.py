@@ -82,6 +82,16 @@ def bench(session: nox.Session) -> None:
     session.run(*SCENARIO, f"r8/scenarios/test_bench_{which}.py", *rest)
 
 
+@nox.session(name="gpu-smoke")
+def gpu_smoke(session: nox.Session) -> None:
+    """Ten minutes on a machine with GPUs: probes, vendors' raw pages, one archive to send in.
+
+    `-- --engine "docker exec -i vllm python3"` names a Python with vLLM; `--replay FILE` shows one.
+    """
+    session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "gpu"))
+    session.run("python", "-m", "r8.scenarios.gpu_smoke", *session.posargs)
+
+
 @nox.session
 def qualify(session: nox.Session) -> None:
     """The long lists: kills at random instants, full disks, fault interleavings. Resumable."""
