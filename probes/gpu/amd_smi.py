@@ -31,6 +31,9 @@ _MEMORY_UNITS = {"MB": MIB, "GB": 1 << 30, "KB": 1 << 10, "B": 1}
 _LEAVES: dict[str, tuple[str, tuple[str, ...]]] = {
     "vram_used_bytes": ("mem_usage", ("used_vram",)),
     "vram_total_bytes": ("mem_usage", ("total_vram",)),
+    # The host's memory that the card maps: of an APU all there is.
+    "gtt_used_bytes": ("mem_usage", ("used_gtt",)),
+    "gtt_total_bytes": ("mem_usage", ("total_gtt",)),
     "gpu_busy_percent": ("usage", ("gfx_activity",)),
     "mem_busy_percent": ("usage", ("umc_activity",)),
     # MI200 has an average alone, MI300 an instantaneous one; later releases choose themselves.
@@ -115,11 +118,12 @@ def _csv_cards(text: str) -> list[Card]:
     rows = [] if start is None else csv_rows(lines[start:])
     cards = []
     for row in (one for one in rows if isinstance(one, dict)):
-        if not row["gpu"].strip().isdigit():
+        index = row.get("gpu", "").strip()
+        if not index.isdigit():
             continue
         total = number(row.get(_LEAVES[TOTAL][1][0]))
         in_mib = total is not None and total in _CSV_MIB
-        builder = CardBuilder(f"gpu{row['gpu'].strip()}")
+        builder = CardBuilder(f"gpu{index}")
         for quantity, (_, leaves) in _LEAVES.items():
             value = next((row[leaf] for leaf in leaves if leaf in row), None)
             if quantity.endswith("_bytes") and not in_mib and number(value) is not None:

@@ -24,6 +24,7 @@ _FILES = {
     "vram_used_bytes": "mem_info_vram_used",
     "vram_total_bytes": "mem_info_vram_total",
     "gtt_used_bytes": "mem_info_gtt_used",
+    "gtt_total_bytes": "mem_info_gtt_total",
     "gpu_busy_percent": "gpu_busy_percent",
     "mem_busy_percent": "mem_busy_percent",
 }

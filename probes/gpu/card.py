@@ -23,6 +23,7 @@ USED, TOTAL = "vram_used_bytes", "vram_total_bytes"
 # No accelerator that holds a model has so little: of unified memory it is the carve-out, 512 MiB on
 # Strix Halo and 0 on MI300A, and says nothing of what is in use.
 CARVE_OUT_BYTES = 1 << 30
+UNIFIED = "it uses the host's memory (unified)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,11 @@ class Page:
     cards: tuple[Card, ...] = ()
     reason: str | None = None
     notes: tuple[str, ...] = ()  # warnings that stood around it
+
+
+def is_unified(card: Card) -> bool:
+    """Whether a card's memory is the host's, as far as its source tells."""
+    return UNIFIED in card.reasons.get(TOTAL, "")
 
 
 def lost_card(device: str, quantities: Iterable[str], reason: str) -> Card:
@@ -76,7 +82,7 @@ class CardBuilder:
         """The card with what was taken; of unified memory both sizes are absent."""
         total = self._values.get(TOTAL)
         if total is not None and total <= CARVE_OUT_BYTES:
-            reason = f"absent: {total:.0f} bytes of its own, it uses the host's memory (unified)"
+            reason = f"absent: {total:.0f} bytes of its own, {UNIFIED}"
             for quantity in (USED, TOTAL):
                 self._values.pop(quantity, None)
                 self._reasons[quantity] = reason

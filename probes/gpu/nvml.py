@@ -14,6 +14,7 @@ from ..kernel_files import names_in
 from .address import address_of
 from .card import Card, CardBuilder, Page, lost_card
 from .source import Library
+from .vendor_number import why_not
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +79,7 @@ class _Cards:
             try:
                 handle = self._found(device)
             except Exception as error:  # noqa: BLE001 - see open_nvml
-                return lost_card(device, _ASKED, reason_of(error))
+                return lost_card(device, _ASKED, _why(error))
         card = _read(self._nvml, device, handle)
         # A handle from before a card was lost stays dead when it comes back.
         self._handles[device] = handle if card.values else None
@@ -96,13 +97,20 @@ def _address(nvml: Any, handle: Any) -> str:
     return address_of(text) or text.lower()
 
 
+def _why(error: Exception) -> str:
+    """The reason of an error of the library: its words tell what is absent from what is broken."""
+    text = reason_of(error)
+    kind = why_not(str(error) or text).partition(":")[0]
+    return f"{kind}:{text.partition(':')[2]}"
+
+
 def _read(nvml: Any, device: str, handle: Any) -> Card:
     builder = CardBuilder(device)
     for quantity, ask in _ASKED.items():
         try:
             builder.take(quantity, ask(nvml, handle))
         except Exception as error:  # noqa: BLE001 - see open_nvml
-            builder.refuse(quantity, reason_of(error))
+            builder.refuse(quantity, _why(error))
     return builder.card()
 
 

@@ -67,7 +67,8 @@ def _of_csv(text: str) -> dict[str, Mapping[str, str]] | None:
     start = next((at for at, line in enumerate(lines) if line.startswith("device,")), None)
     if start is None:
         return None
-    return {row["device"]: row for row in csv_rows(lines[start:]) if isinstance(row, dict)}
+    rows = [row for row in csv_rows(lines[start:]) if isinstance(row, dict)]
+    return {row.get("device", ""): row for row in rows}
 
 
 def _complained(words: list[str], read: set[str]) -> list[Card]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..tool import ToolRun, run_tool
 from .ask import ask
-from .card import TOTAL, USED, Page
+from .card import TOTAL, USED, Page, is_unified
 from .seen import seen
 from .sources import LIBRARIES, TOOLS
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .seen import Seen
+
+GTT_USED, GTT_TOTAL = "gtt_used_bytes", "gtt_total_bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +56,25 @@ def cards_now(snapshots: Sequence[Snapshot], sys_root: Path | None = Path("/sys"
 def memory_in_use(
     snapshots: Sequence[Snapshot], sys_root: Path | None = Path("/sys")
 ) -> list[dict[str, int | str | None]]:
-    """GPU memory as a judge needs it; a size that no source gives is None."""
-    return [
-        {
-            "device": one.card.device,
-            "source": one.source,
-            USED: _whole(one.card.values.get(USED)),
-            TOTAL: _whole(one.card.values.get(TOTAL)),
-        }
-        for one in cards_now(snapshots, sys_root)
-    ]
+    """GPU memory as a judge needs it; a size that no source gives is None.
+
+    Of unified memory it is what the card maps of the host's. An integrated card beside others that
+    have memory of their own holds no model, and is left out.
+    """
+    cards = cards_now(snapshots, sys_root)
+    own = [one for one in cards if not is_unified(one.card)]
+    return [_in_use(one) for one in own or cards]
+
+
+def _in_use(one: Seen) -> dict[str, int | str | None]:
+    mapped = is_unified(one.card)
+    used, total = (GTT_USED, GTT_TOTAL) if mapped else (USED, TOTAL)
+    return {
+        "device": one.card.device,
+        "source": f"{one.source} gtt" if mapped else one.source,
+        USED: _whole(one.card.values.get(used)),
+        TOTAL: _whole(one.card.values.get(total)),
+    }
 
 
 def _whole(value: float | None) -> int | None:

@@ -27,9 +27,10 @@ def parse_xpu_smi(text: str) -> Page:
         return Page(reason=no_cards(text, "heading"))
     builders: dict[str, CardBuilder] = {}
     for row in csv_rows(lines[start:]):
-        if not isinstance(row, dict) or not row["DeviceId"].strip().isdigit():
+        number = row.get("DeviceId", "").strip() if isinstance(row, dict) else ""
+        if not isinstance(row, dict) or not number.isdigit():
             continue
-        device = f"xpu{row['DeviceId'].strip()}"
+        device = f"xpu{number}"
         builder = builders.setdefault(device, CardBuilder(device))
         for name, (quantity, scale) in _COLUMNS.items():
             builder.take(quantity, row.get(name), scale)

@@ -34,7 +34,7 @@ from r8.lab.instruments.probes import CHECKOUT, process_environment
 from r8.lab.machine.hosts import engine_words
 from r8.lab.site.file import fill
 from r8.lab.site.load import load_site
-from r8.scenarios.smoke_archive import Smoke, cards_of, read, write
+from r8.scenarios.smoke_archive import Smoke, cards_of, changed, read, write
 from r8.seal.archive import GZIP
 
 if TYPE_CHECKING:
@@ -281,8 +281,8 @@ def _show(smoke: Smoke) -> None:
     for run in smoke.pages.values():
         if run.reason:
             line(f"{shlex.join(run.argv)}: {run.reason}")
-    if now != smoke.facts["cards"]:
-        line("these parsers see other cards than those that made the archive")
+    for difference in changed(smoke):
+        line(f"other than where it was made: {difference}")
     counted = Counter(row["device"] for row in smoke.rows if row["value"] is not None)
     line(f"GPU rows: {', '.join(f'{name} {count}' for name, count in sorted(counted.items()))}")
     columns = ("rate_hz", "looks", "numbers", "reasons", "missed_ticks")

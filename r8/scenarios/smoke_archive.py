@@ -160,3 +160,17 @@ def cards_of(pages: dict[tuple[str, ...], ToolRun]) -> list[Any]:
     """The cards that today's parsers see in these pages."""
     run = replaying(pages)
     return seen([(tool, ask(tool, run).page) for tool in TOOLS])
+
+
+def changed(smoke: Smoke) -> list[str]:
+    """Numbers of the machine that made the archive which today's parsers do not give.
+
+    A parser may learn: what was a reason then may be a number now.
+    """
+    now = {one.card.device: one.card.values for one in cards_of(smoke.pages)}
+    return [
+        f"{one['card']['device']} {quantity}: {value:.15g} then, {found} now"
+        for one in smoke.facts["cards"]
+        for quantity, value in one["card"]["values"].items()
+        if (found := now.get(one["card"]["device"], {}).get(quantity)) != value
+    ]

@@ -102,6 +102,30 @@ def test_nvml_reads_a_card_again_that_was_lost_and_came_back(tmp_path: Path) -> 
     assert used(look()) == dict.fromkeys(BUSES, 2 << 30)
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("Not Supported", "absent: GpuIsLostError: Not Supported"),  # GB10: nvitop#208
+        ("Insufficient Permissions", "denied: GpuIsLostError: Insufficient Permissions"),  # MIG
+        ("Unknown Error", "failed: GpuIsLostError: Unknown Error"),
+        ("", "failed: GpuIsLostError: no message"),
+    ],
+)
+def test_the_words_of_nvml_tell_absent_from_denied_and_broken(
+    tmp_path: Path, words: str, reason: str
+) -> None:
+    class Refusing(Box):
+        def nvmlDeviceGetMemoryInfo(self, handle: Any) -> Any:  # noqa: N802
+            raise GpuIsLostError(words)
+
+        def nvmlDeviceGetPowerUsage(self, handle: Any) -> int:  # noqa: N802
+            return 31_200
+
+    (card, *_) = open_nvml(tmp_path, lambda _: Refusing(set()))().cards
+    assert card.values == {"power_mw": 31_200}
+    assert card.reasons["vram_used_bytes"] == reason
+
+
 def test_nvml_with_every_card_lost_still_lists_them(tmp_path: Path) -> None:
     page = open_nvml(bound(tmp_path, *BUSES), lambda _: Box(set(BUSES)))()
     assert used(page) == dict.fromkeys(BUSES)

@@ -169,3 +169,46 @@ def test_snapshots_keep_the_raw_text_of_every_tool_and_count_each_card_once(
     assert card["vram_total_bytes"] is None
     (card,) = memory_in_use(found, amd_tree(tmp_path))
     assert (card["source"], card["vram_used_bytes"]) == ("amdgpu", 296747008)
+
+
+def amd_card(root: Path, name: str, **files: str) -> None:
+    card = root / "bus" / "pci" / "drivers" / "amdgpu" / name
+    card.mkdir(parents=True)
+    for file, text in files.items():
+        (card / file).write_text(text + "\n")
+
+
+def test_memory_in_use_of_an_apu_is_what_it_maps_of_the_hosts(tmp_path: Path) -> None:
+    """MI300A states 0 bytes of its own (ollama#13463): 0 of 0 in use is not idle."""
+    amd_card(
+        tmp_path,
+        "0000:01:00.0",
+        mem_info_vram_used="0",
+        mem_info_vram_total="0",
+        mem_info_gtt_used=str(90 << 30),
+        mem_info_gtt_total=str(128 << 30),
+    )
+    (card,) = memory_in_use([], tmp_path)
+    assert card == {
+        "device": "0000:01:00.0",
+        "source": "amdgpu gtt",
+        "vram_used_bytes": 90 << 30,
+        "vram_total_bytes": 128 << 30,
+    }
+
+
+def test_unified_memory_that_nobody_states_is_unknown(tmp_path: Path) -> None:
+    amd_card(tmp_path, "0000:01:00.0", mem_info_vram_used="0", mem_info_vram_total="0")
+    (card,) = memory_in_use([], tmp_path)
+    assert (card["vram_used_bytes"], card["vram_total_bytes"]) == (None, None)
+
+
+def test_an_integrated_card_beside_others_holds_no_model(tmp_path: Path) -> None:
+    """LocalAI#7761: a Raphael of 64 MiB beside a card of 16 GiB."""
+    amd_card(
+        amd_tree(tmp_path),
+        "0000:1a:00.0",
+        mem_info_vram_used="26079232",
+        mem_info_vram_total="67108864",
+    )
+    assert [one["device"] for one in memory_in_use([], tmp_path)] == [AMD_ADDRESS]
