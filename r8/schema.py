@@ -34,7 +34,7 @@ CHUNK_KINDS = ("role", "empty", "content", "reasoning", "usage", "done", "commen
 RESIDENCY_METHODS = ("cachestat", "mincore")
 ENGINE_LOG_KINDS = (
     *("lookup", "retrieved", "stored", "patch_loaded", "patch_read"),
-    *("fatal", "trouble", "alloc_failed", "weights"),
+    *("fatal", "trouble", "alloc_failed", "weights", "warning", "error"),
 )
 PROBE_NAMES = (
     *("disk", "process", "topology", "nic", "nfs", "nvme", "host", "engine", "gpu"),

@@ -16,24 +16,36 @@ beginnings AS MATERIALIZED (
     SELECT e.*, array_to_string(e.parts[1:d.depth], '-') AS beginning
     FROM named e JOIN depths d ON d.depth <= len(e.parts)
 )
-SELECT e.run_id, e.instance, e.line, e.kind, q.request_id, q.phase, e.computed_tokens,
+SELECT e.run_id, e.instance, e.line, e.kind, log_worker(e.text) AS worker,
+       q.request_id, q.phase, e.computed_tokens,
        e.hit_tokens, e.need_tokens, e.retrieved_tokens, e.required_tokens, e.stored_tokens
 FROM beginnings e
 JOIN requests q ON q.run_id = e.run_id AND q.instance = e.instance
                AND q.server_request_id = e.beginning;
 
 -- One row a request: what LMCache said of it. A lookup is repeated while it waits and after a
--- preemption; the largest hit counts. hit_bytes: the KV of its whole chunks.
+-- preemption; the largest hit counts. Every rank loads its own part of the KV and says so: the rank
+-- that loaded least is what the request got. Where no line names its process, nobody can tell two
+-- ranks from one that loads again, and each line counts. hit_bytes: the KV of its whole chunks.
 -- Cannot show: the tier that held the tokens.
 CREATE OR REPLACE TABLE engine_requests AS
-WITH said AS (
+WITH loaded AS (
+    SELECT run_id, request_id, min(retrieved_tokens) AS retrieved_tokens,
+           max(required_tokens) AS required_tokens
+    FROM (
+        SELECT run_id, request_id, worker, max(retrieved_tokens) AS retrieved_tokens,
+               max(required_tokens) AS required_tokens
+        FROM log_requests WHERE kind = 'retrieved'
+        GROUP BY run_id, request_id, worker, CASE WHEN worker = '' THEN line END
+    )
+    GROUP BY run_id, request_id
+),
+said AS (
     SELECT run_id, request_id,
            count(*) FILTER (kind = 'lookup') AS n_lookups,
            max(computed_tokens) FILTER (kind = 'lookup') AS computed_tokens,
            max(hit_tokens) FILTER (kind = 'lookup') AS hit_tokens,
            max(need_tokens) FILTER (kind = 'lookup') AS need_tokens,
-           max(retrieved_tokens) FILTER (kind = 'retrieved') AS retrieved_tokens,
-           max(required_tokens) FILTER (kind = 'retrieved') AS required_tokens,
            max(stored_tokens) FILTER (kind = 'stored') AS stored_tokens,
            min(line) AS first_line, max(line) AS last_line
     FROM log_requests GROUP BY run_id, request_id
@@ -41,8 +53,10 @@ WITH said AS (
 SELECT q.run_id, q.phase, q.request_id, q.instance, q.session, q.outcome, q.server_request_id,
        q.prompt_tokens, coalesce(s.n_lookups, 0) AS n_lookups,
        s.* EXCLUDE (run_id, request_id, n_lookups),
+       l.retrieved_tokens, l.required_tokens,
        kv_bytes(s.hit_tokens, r.chunk_tokens, r.chunk_bytes) AS hit_bytes
-FROM requests q JOIN runs r USING (run_id) LEFT JOIN said s USING (run_id, request_id);
+FROM requests q JOIN runs r USING (run_id) LEFT JOIN said s USING (run_id, request_id)
+LEFT JOIN loaded l USING (run_id, request_id);
 
 -- Reads of the patch with the phase they belong to. A read line names no request: on the sync path
 -- it follows the lookup of its request, on the async path the lookup's answer follows the read; so

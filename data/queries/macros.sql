@@ -42,3 +42,6 @@ CREATE OR REPLACE MACRO metric(name, statistic, unit, n, estimator, reason, valu
     'estimator': estimator, 'reason': CAST(reason AS VARCHAR),
     'value': unless(reason, CAST(value AS DOUBLE))
 };
+
+-- Which process of an engine wrote a line: its pid where vLLM puts one before it, else ''.
+CREATE OR REPLACE MACRO log_worker(text) AS regexp_extract(text, 'pid=(\d+)', 1);

@@ -11,57 +11,29 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from r8.evidence.engine_words import kind_of, unjudged
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Row = dict[str, int | str | None]
 
-# A server that prints one of these either recomputes in silence or is about to die, on any
-# platform; its health check stays green.
-FATAL_TEXTS = (
-    "Failed to initialize LMCacheManager components",
-    "System will operate in degraded mode (recompute)",
-    "Timeout occurred for rank 0, recreating all sockets",
-)
-
-# A load of KV that failed or was given up. The engine goes on: the request waited for nothing, or
-# its tokens were computed after all.
-TROUBLE_TEXTS = (
-    "blocking timeout, trigger cancel",
-    "batched_async_contains timed out",
-    "batched_get_non_blocking timed out",
-    "Failed to allocate memory during remote receive",
-    "No memory for chunk",  # the patch's own
-    "is in the storage, but it can't be retrieved",
-    "retrieved tokens is less than the expected number",
-    "due to KV load failure",
-)
-# An engine that loads a model: what it loads, how large that is, and what the load took.
-WEIGHT_TEXTS = (
-    "Starting to load model",
-    "Checkpoint size:",
-    "Loading weights took",
-    "Model loading took",
-)
-# A buffer refused by a full tier. One a chunk is usual: refused, evicted, granted.
-REFUSED_TEXTS = (
-    "Failed to allocate memory block of size",
-    "No eviction candidates found in local cpu backend",
-)
-
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+# LMCache before 0.4 does not say what the engine found in its own prefix cache.
 _LOOKUP = re.compile(
     r"Reqid: (?P<request>\S+), Total tokens (?P<total>\d+), "
-    r"Inference Engine computed tokens: (?P<computed>\d+), "
+    r"(?:Inference Engine computed tokens: (?P<computed>\d+), )?"
     r"LMCache hit tokens: (?P<hit>\d+|None)"
     r"(?:, (?:but )?need to load: (?P<need>-?\d+))?(?P<skip> < min_retrieve)?"
 )
+# Before 0.4 no request is named; layer by layer the same is said in other words.
 _RETRIEVED = re.compile(
-    r"\[req_id=(?P<request>[^\]]+)\] Retrieved (?P<retrieved>\d+) out of (?P<required>\d+) "
-    r"required tokens \(from (?P<total>\d+) total tokens\)"
+    r"(?:\[req_id=(?P<request>[^\]]+)\] )?Retrieved (?P<retrieved>\d+) out of (?P<required>\d+) "
+    r"(?:required tokens \(from |out of total )(?P<total>\d+) (?:total )?tokens"
 )
 _STORED = re.compile(
-    r"\[req_id=(?P<request>[^\]]+)\] Stored (?P<stored>\d+) out of total (?P<total>\d+) tokens"
+    r"(?:\[req_id=(?P<request>[^\]]+)\] )?"
+    r"Stored (?P<stored>\d+) out of total (?P<total>\d+) tokens"
 )
 _PATCH_LOADED = re.compile(
     r"R8-PATCH loaded module_sha256=(?P<digest>[0-9a-f]{64}) mode=(?P<mode>parallel|serial)\b"
@@ -83,7 +55,7 @@ def _lookup(match: re.Match[str]) -> Row:
         "kind": "lookup",
         "server_request_id": match["request"],
         "total_tokens": int(match["total"]),
-        "computed_tokens": int(match["computed"]),
+        "computed_tokens": _integer(match["computed"]),
         "hit_tokens": _integer(match["hit"]),
         "need_tokens": need,
     }
@@ -131,28 +103,20 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Row]], ...] = (
 )
 
 
-_KINDS = (
-    ("fatal", FATAL_TEXTS),
-    ("trouble", TROUBLE_TEXTS),
-    ("alloc_failed", REFUSED_TEXTS),
-    ("weights", WEIGHT_TEXTS),
-)
-
-
 def parse_line(raw: bytes) -> Row | None:
     """The facts of one log line (`kind`, its columns, `text`); None for a line without any.
 
     Colour codes are removed; bytes that are not UTF-8 appear escaped in `text`.
     """
     text = _ANSI.sub("", raw.decode("utf-8", errors="backslashreplace")).rstrip("\r\n")
-    for kind, texts in _KINDS:
-        if any(one in text for one in texts):
-            return {"kind": kind, "text": text}
+    if (kind := kind_of(text)) is not None:
+        return {"kind": kind, "text": text}
     for pattern, facts in _FORMS:
         match = pattern.search(text)
         if match is not None:
             return {**facts(match), "text": text}
-    return None
+    level = unjudged(text)
+    return None if level is None else {"kind": level, "text": text}
 
 
 def parse_log(lines: Iterable[bytes], *, instance: str) -> Iterator[Row]:

@@ -50,10 +50,12 @@ def _joined(case: Case) -> Check:
         "WHERE run_id = $run AND phase = 'measure'"
     )
     total, ids, seen = rows[0]
+    # Not one line for all of them: the log speaks in words this R8 does not read.
+    known = total and ids == total and seen
     return compared(
         "responses_joined",
-        (seen if total and ids == total else None, "==", total),
-        "e2-joined",
+        (seen if known else None, "==", total),
+        "e2-joined" if seen or not total else "e2-other-words",
         unit="requests",
         facts={"seen": seen, "requests": total, "ids": ids},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from r8.evidence.engine_words import UNJUDGED
 from r8.forensics.rule import Rule
 from r8.message import Check, compared, missing
 
@@ -16,15 +17,15 @@ REFUSALS_A_CHUNK = 4
 TEXT_CHARS = 160  # of an engine's line, as evidence
 # Of a kind of line: how many lines there are at all, how many of the kind, and the first of them.
 _LINES = """
-SELECT count(*), count(*) FILTER (kind = $kind), min(line) FILTER (kind = $kind),
-       arg_min(text, line) FILTER (kind = $kind)
+SELECT count(*), count(*) FILTER (kind IN $kinds), min(line) FILTER (kind IN $kinds),
+       arg_min(text, line) FILTER (kind IN $kinds)
 FROM engine_log WHERE run_id = $run AND instance = $instance
 """
 # The longest row of refusals between two loads or stores, of one worker process: the ranks of an
 # engine write into one log, each with its pid.
-_REFUSED = r"""
+_REFUSED = """
 WITH lines AS (
-    SELECT line, kind, regexp_extract(text, 'pid=(\d+)', 1) AS worker FROM engine_log
+    SELECT line, kind, log_worker(text) AS worker FROM engine_log
     WHERE run_id = $run AND instance = $instance
       AND kind IN ('retrieved', 'stored', 'patch_read', 'alloc_failed')
 ),
@@ -40,7 +41,10 @@ GROUP BY worker, part ORDER BY count(*) DESC, min(line) LIMIT 1
 
 def engine_sound(case: Case) -> list[Check]:
     """E1: no line of the engine's log says that it fell back to recompute."""
-    checks = [_none_of(case, name, "fatal", "e1-fatal", "e1-sound") for name in case.run.processes]
+    checks = []
+    for name in case.run.processes:
+        checks.append(_none_of(case, name, "fatal", "e1-fatal", "e1-sound"))
+        checks += _not_judged(case, name)
     return checks or [missing("instances", "no-instance")]
 
 
@@ -54,7 +58,7 @@ def no_load_failed(case: Case) -> list[Check]:
 
 
 def _none_of(case: Case, instance: str, kind: str, some: str, none: str) -> Check:
-    lines, count, first, text = case.rows(_LINES, instance=instance, kind=kind)[0]
+    lines, count, first, text = case.rows(_LINES, instance=instance, kinds=[kind])[0]
     if not lines:
         return missing(f"{kind}_lines", "no-engine-log", instance=instance)
     return compared(
@@ -69,6 +73,24 @@ def _none_of(case: Case, instance: str, kind: str, some: str, none: str) -> Chec
             "text": (text or "")[:TEXT_CHARS],
         },
     )
+
+
+def _not_judged(case: Case, instance: str) -> list[Check]:
+    """Warnings and errors of the engine that have no known form: told, and no more than that."""
+    kinds = list(dict.fromkeys(UNJUDGED.values()))
+    _, count, first, text = case.rows(_LINES, instance=instance, kinds=kinds)[0]
+    if not count:
+        return []
+    facts = {"instance": instance, "first": first, "text": text[:TEXT_CHARS]}
+    return [
+        compared(
+            "lines_not_judged",
+            (count, "known", None),
+            "e1-not-judged",
+            unit="lines",
+            facts=facts,
+        )
+    ]
 
 
 def _refusals(case: Case, instance: str) -> Check:

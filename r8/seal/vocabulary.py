@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from r8.evidence import engine_log
+from r8.evidence.engine_words import FORMS
 from r8.model import Basis, Phase, RequestOutcome
 from r8.roles import Role
 from r8.schema import TABLES, Public
@@ -85,10 +85,7 @@ def _pieces(text: str) -> set[str]:
 def _words() -> frozenset[str]:
     found = _pieces(f"{_COUNTERS} {_STATES} {_PLACES} {_LINES}")
     for texts in (
-        engine_log.FATAL_TEXTS,
-        engine_log.TROUBLE_TEXTS,
-        engine_log.WEIGHT_TEXTS,
-        engine_log.REFUSED_TEXTS,
+        [form.words for form in FORMS],
         Phase,
         RequestOutcome,
         Basis,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from r8.errors import EngineError
-from r8.evidence.engine_log import FATAL_TEXTS
+from r8.evidence.engine_words import kind_of
 from r8.lab.machine.commands import run
 from r8.lab.machine.hosts import engine_is_remote, engine_words, through
 from r8.lab.site.file import fill
@@ -214,7 +214,7 @@ def wait_ready(engine: RunningEngine, path: str, timeout_s: float) -> None:
 def _require_kv_tier(engine: RunningEngine) -> None:
     """A healthy server may have lost its KV tier at start: only its log says so."""
     for line in _log_lines(engine.log_path):
-        if any(text in line for text in FATAL_TEXTS):
+        if kind_of(line) == "fatal":
             raise EngineError(
                 f"the engine answers, but its KV tier failed at start: {line.strip()[:200]}",
                 where=f"instance {engine.instance}, {engine.log_path}",

@@ -65,6 +65,12 @@ def test_e2_wants_every_response_joined_by_an_id_of_its_own(
     assert answers_of(counted(4096, 0, ids, joined), "e2-joined") == [answer]
 
 
+def test_e2_does_not_know_a_log_that_speaks_in_other_words() -> None:
+    """Not one lookup line for any response: the words of another LMCache, or none at all."""
+    assert answers_of(counted(4096, 0, 4, 0), "e2-other-words") == [U]
+    assert answers_of(counted(4096, 0, 4, 1), "e2-joined") == [R]
+
+
 def loaded(said_s: float = 1.0, said_gib: float = 1.0, directory: str = "/m") -> list[Check]:
     """E2 of an engine that was seen to load 1 GiB from /m in 1 s."""
     row = ("w0", "ok", 1.0, json.dumps({"path": "/m"}), GIB, said_s, said_gib, directory)

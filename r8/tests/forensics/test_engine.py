@@ -141,3 +141,20 @@ def test_e1_is_unknown_when_one_of_two_instances_is_silent(tmp_path: Path) -> No
     found = findings(judged_run(tmp_path, SyntheticRun(), edit))["E1"]
     assert found.answer is Answer.UNKNOWN
     assert "b: no engine log" in said(found)
+
+
+def test_e1_tells_what_nobody_judged_and_refuses_nothing_for_it(tmp_path: Path) -> None:
+    strange = [
+        "WARNING 11-30 03:14:20 [envs.py:83] Unknown variable",
+        _WORKER.format(pid=583) + "ERROR:\x1b[0m something new",
+    ]
+    edit = after_first("cmpl-measure-1", strange)
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit_log=edit))["E1"]
+    assert found.answer is Answer.HELD, said(found)
+    assert "a: 2 warnings and errors of the engine not judged, first in line" in said(found)
+    assert "Unknown variable" in said(found)
+
+
+def test_e1_says_nothing_of_lines_not_judged_where_there_are_none(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun()))["E1"]
+    assert [one.message for one in found.checks] == ["e1-sound"]

@@ -179,3 +179,56 @@ def test_c6_is_unknown_when_one_request_has_no_lookup_line(tmp_path: Path) -> No
     assert found.answer is Answer.UNKNOWN
     assert "3 of 4 requests hit" in said(found)
     assert "1 without a lookup line [unknown]" in said(found)
+
+
+LOADED = (
+    "[2026-11-30 03:14:16,000] LMCache INFO: [req_id={id}] Retrieved {got} out of {want} "
+    "required tokens (from {total} total tokens)."
+)
+
+
+def by_ranks(*lines: tuple[str, int]) -> Callable[[str], str]:
+    """An edit that writes the first request's line of its load once a (prefix, tokens loaded)."""
+
+    def edit(text: str) -> str:
+        found = []
+        for line in text.splitlines():
+            if "Retrieved" in line and "cmpl-measure-0-" in line:
+                request = line.split("[req_id=")[1].split("]")[0]
+                found += [
+                    prefix + LOADED.format(id=request, got=got, want=WANT, total=WANT + 1)
+                    for prefix, got in lines
+                ]
+            else:
+                found.append(line)
+        return "\n".join(found) + "\n"
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        ([(f"(Worker_TP{rank} pid={70 + rank}) ", WANT) for rank in range(8)], H),
+        # One rank of eight got nothing: the request was computed again, or is wrong.
+        ([(f"(Worker_TP{rank} pid={70 + rank}) ", WANT * (rank < 7)) for rank in range(8)], R),
+        ([("", WANT), ("", 0)], R),
+        # A rank that loads again after a preemption says so twice; the fuller load counts.
+        ([("(Worker_TP0 pid=70) ", 0), ("(Worker_TP0 pid=70) ", WANT)], H),
+    ],
+)
+def test_c6_counts_the_rank_that_loaded_least(
+    tmp_path: Path, lines: list[tuple[str, int]], answer: Answer
+) -> None:
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit_log=by_ranks(*lines)))["C6"]
+    assert answers_of(list(found.checks), "c6-retrieved") == [answer], said(found)
+
+
+def test_lookups_of_lmcache_0_3_leave_c6_unknown_where_they_say_nothing(tmp_path: Path) -> None:
+    def edit(text: str) -> str:
+        return text.replace("Inference Engine computed tokens: 0, ", "")
+
+    found = findings(judged_run(tmp_path, SyntheticRun(), edit_log=edit))
+    assert answers_of(list(found["C6"].checks), "c6-hit-tokens") == [H]
+    assert answers_of(list(found["C6"].checks), "c6-prefix-cache") == [U]
+    assert found["E2"].answer is H, said(found["E2"])

@@ -332,6 +332,8 @@ rule-e1 = the engine did not fall back to recompute
 e1-sound = { $instance }: no fatal line among { $lines } lines that matter
 e1-fatal = { $instance }: { $measured } fatal of { $lines } lines that matter, first in line { $first }: { $text }
     .otherwise = The engine runs without its KV tier while its health check stays green.
+e1-not-judged = { $instance }: { $measured } warnings and errors of the engine not judged, first in line { $first }: { $text }
+    .otherwise = These lines have no form that R8 knows; read them in raw/.
 
 ## E2
 
@@ -341,6 +343,8 @@ rule-e2 = log and counters of the engine agree, request by request
     .threshold = every response joined; counters exactly the sum of the lines, and 0; an engine as a loader: its log names the directory and, within { $error_gib } GiB, its size, and what it says its load took is not above what was seen by more than { $error_s } s (its rounding)
 e2-joined = { $seen } of { $requests } responses joined to their lookup line by { $ids } ids
     .otherwise = A response's id is missing, or its engine's log does not know it.
+e2-other-words = no lookup line for any of { $requests } responses with { $ids } ids
+    .otherwise = LMCache wrote none, or in words this R8 does not read: the words of another LMCache.
 e2-counters-not-read = { $instance }: cache counters of /metrics not read around the window
     .otherwise = The metrics page was not fetched, or the engine does not publish them.
 e2-external-hits = { $instance }: counter of external hits grew by { $measured } = { $logged } tokens by its lookup lines, { $silent } requests without a line

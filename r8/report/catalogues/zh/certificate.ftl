@@ -332,6 +332,8 @@ rule-e1 = 引擎没有退回重算
 e1-sound = { $instance }：{ $lines } 条相关日志行中没有致命行
 e1-fatal = { $instance }：{ $lines } 条相关日志行中 { $measured } 条致命，首见于第 { $first } 行：「{ $text }」
     .otherwise = 引擎在没有 KV 层的情况下运行，而健康检查仍为正常。
+e1-not-judged = { $instance }：引擎有 { $measured } 条警告或错误未作判断，首见于第 { $first } 行：「{ $text }」
+    .otherwise = 这些日志行的形式不为 R8 所知，请在 raw/ 中查阅。
 
 ## E2
 
@@ -341,6 +343,8 @@ rule-e2 = 引擎的日志与计数逐请求一致
     .threshold = 每个响应都对应上；计数恰为各行之和，且为 0；作为加载者的引擎：其日志写明目录，大小相差不超过 { $error_gib } GiB，自述的加载时间不超过所见时间加 { $error_s } s（其舍入）
 e2-joined = { $requests } 个响应中 { $seen } 个经 { $ids } 个 id 与其查找行对应
     .otherwise = 有响应缺少 id，或其引擎日志没有该 id。
+e2-other-words = { $requests } 个响应（{ $ids } 个 id）均无查找行
+    .otherwise = LMCache 未写该行，或以本版 R8 不识别的措辞写出（另一版本的 LMCache）。
 e2-counters-not-read = { $instance }：窗口前后未读取 /metrics 的缓存计数
     .otherwise = 未取得 metrics 页，或引擎不公布这些计数。
 e2-external-hits = { $instance }：外部命中计数增加 { $measured } = 其查找行合计 { $logged } 个词元，{ $silent } 个请求没有查找行
