@@ -11,11 +11,12 @@ import argparse
 import json
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .clock import Clock
-from .errors import EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE, ClientError
+from .errors import EXIT_INTERNAL, EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE, ClientError
 from .phase.progress import PhaseProgress
 from .phase.run import run_phase
 from .phase.shards import run_shard, run_sharded
@@ -33,7 +34,14 @@ _SIGNAL_EXIT_BASE = 128
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code."""
-    options = command_line().parse_args(arguments)
+    try:
+        return _carry_out(command_line().parse_args(arguments))
+    except Exception:  # noqa: BLE001 - a fault of ours; who started this keeps what it says
+        traceback.print_exc()
+        return EXIT_INTERNAL
+
+
+def _carry_out(options: argparse.Namespace) -> int:
     stopped_by: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 EXIT_OK = 0
 EXIT_SOME_FAILED = 1
 EXIT_USAGE = 4
+# EX_SOFTWARE of sysexits.h. Python's own code for an error nobody caught is 1, EXIT_SOME_FAILED.
+EXIT_INTERNAL = 70
 
 
 class LinkError(Exception):

@@ -6,6 +6,7 @@ import argparse
 import json
 import socket
 import sys
+import traceback
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,7 +16,7 @@ from .block.sysfs import Sysfs
 from .cache.known_read import known_read
 from .cache.residency import evict_all, measure, summary
 from .catalogue import PROBES
-from .errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USAGE, ProbeError
+from .errors import EXIT_INCOMPLETE, EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, ProbeError
 from .gpu.behind import TOOL_HERE, behind, read_words
 from .gpu.snapshot import cards_now, take_snapshots
 from .host.environment import capture, differences, load_capture
@@ -177,3 +178,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ProbeError as error:
         print(f"probes: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except Exception:  # noqa: BLE001 - a fault of ours; who started this keeps what it says
+        traceback.print_exc()
+        return EXIT_INTERNAL

@@ -5,6 +5,8 @@ from __future__ import annotations
 EXIT_OK = 0
 EXIT_INCOMPLETE = 1  # done, but not for every file: the rows say which and why
 EXIT_USAGE = 4  # bad plan, missing directory, full disk: one line on stderr says what
+# EX_SOFTWARE of sysexits.h. Python's own code for an error nobody caught is 1, EXIT_INCOMPLETE.
+EXIT_INTERNAL = 70
 
 
 class ProbeError(Exception):

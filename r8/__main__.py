@@ -2,6 +2,6 @@
 
 import sys
 
-from r8.cli.main import main
+from r8.cli.entry import main
 
 sys.exit(main())

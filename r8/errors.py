@@ -34,6 +34,29 @@ EXIT_INCONCLUSIVE = 2
 EXIT_INVALID = 3
 EXIT_USAGE = 4
 EXIT_NOTHING_COMPARABLE = 5
+# EX_SOFTWARE of sysexits.h: whatever nobody foresaw, see r8.crash.
+EXIT_INTERNAL = 70
+# What a shell reports for a process ended by a signal: 128 and its number.
+EXIT_INTERRUPTED = 130
+EXIT_KILLED = 137
+EXIT_BROKEN_PIPE = 141
+EXIT_TERMINATED = 143
+
+# Every code that `r8` ends with; the README has this table.
+EXIT_CODES = {
+    EXIT_REPRODUCED: "every judged claim REPRODUCED; of other verbs: done, nothing to object",
+    EXIT_DEVIATES: "one DEVIATES",
+    EXIT_INCONCLUSIVE: "one INCONCLUSIVE: more blocks are needed",
+    EXIT_INVALID: "INVALID: a rule refused a run, or evidence cannot be trusted or goes beyond "
+    "a budget",
+    EXIT_USAGE: "usage or site error",
+    EXIT_NOTHING_COMPARABLE: "nothing comparable was judged",
+    EXIT_INTERNAL: "an error of R8 itself, or of a library; the line says where its traceback is",
+    EXIT_INTERRUPTED: "interrupted (Ctrl-C)",
+    EXIT_KILLED: "killed (SIGKILL), by somebody or for want of memory",
+    EXIT_BROKEN_PIPE: "whoever read the output left",
+    EXIT_TERMINATED: "ended by SIGTERM",
+}
 
 
 class R8Error(Exception):

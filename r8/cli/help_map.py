@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from r8.cli.limits import LIMITS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,9 +40,12 @@ PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ),
     ),
 )
+# They act on machines, for as long as that takes; all others read, within limits.
+LAB_VERBS = ("preflight", "status", "clean", "patch")
 CODES = """\
 exit codes of `r8 judge`: 0 reproduced, 1 deviates, 2 inconclusive, 3 invalid, 4 usage or site
-error, 5 nothing comparable was judged; `r8 VERB --help` has each verb's own options
+error, 5 nothing comparable was judged, 70 an error of R8 itself; `r8 VERB --help` has each verb's
+own options
 """
 
 
@@ -55,4 +60,6 @@ def help_map(helps: Mapping[str, str]) -> str:
     rest = [verb for verb in helps if verb not in behind]
     if rest:
         lines += ["other:", *(f"  {verb:<12} {helps[verb]}" for verb in rest), ""]
-    return "\n".join(lines) + "\n" + CODES
+    lines.append("limits of every verb that reads; `unlimited` takes one off:")
+    lines += [f"  {f'{one.variable}={one.most}':<30} {one.counted}" for one in LIMITS.values()]
+    return "\n".join(lines) + "\n\n" + CODES

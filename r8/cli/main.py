@@ -21,7 +21,8 @@ from r8.cli import report as report_verbs
 from r8.cli import rounds as rounds_verbs
 from r8.cli import seal as seal_verbs
 from r8.cli import sql as sql_verbs
-from r8.cli.help_map import help_map
+from r8.cli.help_map import LAB_VERBS, help_map
+from r8.cli.limits import behind
 from r8.cli.run_arguments import (
     RUNS_ROOT,
     add_language,
@@ -33,6 +34,8 @@ from r8.cli.run_arguments import (
 )
 from r8.console import complain, line, page, print_json, table
 from r8.errors import (
+    EXIT_BROKEN_PIPE,
+    EXIT_INTERRUPTED,
     EXIT_INVALID,
     EXIT_USAGE,
     BundleError,
@@ -41,6 +44,7 @@ from r8.errors import (
     SiteFileError,
     UsageError,
 )
+from r8.evidence.database import MEMORY_MAX
 from r8.evidence.reader import find_runs, read_run
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.gate import refusals
@@ -55,7 +59,6 @@ if TYPE_CHECKING:
 
 
 LAB_MODULES = ("r8.lab.verbs", "r8.lab.patching.verbs")
-LAB_VERBS = ("preflight", "status", "clean", "patch")
 # Verbs that stand in modules of their own, in the order `r8 --help` lists them.
 VERB_MODULES = (
     report_verbs,
@@ -65,9 +68,6 @@ VERB_MODULES = (
     sql_verbs,
     recover_verbs,
 )
-# What a shell reports for a process ended by SIGPIPE or SIGINT.
-EXIT_BROKEN_PIPE = 141
-EXIT_INTERRUPTED = 130
 
 
 class _Parser(argparse.ArgumentParser):
@@ -90,19 +90,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BROKEN_PIPE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except R8Error as error:
-        return _complain(error)
-    except duckdb.Error as error:
-        what = str(error).splitlines()[0]
-        return _complain(
-            EvidenceError(what, where="a table", next_step="the run holds rows R8 cannot read")
-        )
-    except OSError as error:
-        where = str(error.filename or "-")
-        return _complain(
-            UsageError(error.strerror or str(error), where=where, next_step="check the path")
-        )
+    except (R8Error, duckdb.Error, OSError, MemoryError) as error:
+        return _complain(_for_people(error))
     return code
+
+
+def _for_people(error: Exception) -> R8Error:
+    """The error as one of R8's own: a limit that was hit comes first, whatever it looks like.
+
+    Raises a MemoryError again where R8 has no limit: nobody's budget was hit.
+    """
+    system = error if isinstance(error, OSError | MemoryError) else error.__cause__
+    if isinstance(error, duckdb.OutOfMemoryException) and " used)" not in str(error):
+        system = MemoryError()
+    if isinstance(system, OSError | MemoryError) and (budget := behind(system)):
+        return budget
+    if isinstance(error, R8Error):
+        return error
+    if isinstance(error, duckdb.OutOfMemoryException):
+        what = f"queries need more than the budget memory_limit = {MEMORY_MAX} allows"
+        return EvidenceError(what, where="DuckDB", next_step="name fewer runs at once")
+    if isinstance(error, duckdb.Error):
+        what, hint = str(error).splitlines()[0], "the run holds rows R8 cannot read"
+        return EvidenceError(what, where="a table", next_step=hint)
+    if isinstance(error, OSError):
+        where = str(error.filename or "-")
+        return UsageError(error.strerror or str(error), where=where, next_step="check the path")
+    raise error
 
 
 def _complain(error: R8Error) -> int:

@@ -18,6 +18,7 @@ from r8.claims.ledger import load_ledger
 from r8.claims.reports import load_reports
 from r8.claims.table import figures_table
 from r8.cli.made_files import check_or_write
+from r8.crash import guarded
 from r8.report.audit import as_markdown
 from r8.report.published import other_page, page
 from r8.report.words import LANGUAGES
@@ -60,4 +61,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main, "r8.cli.published"))

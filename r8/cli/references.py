@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from r8.cli.made_files import check_or_write
 from r8.cli.report import twins
 from r8.console import line
+from r8.crash import guarded
 from r8.evidence.reader import find_runs, read_runs
 
 if TYPE_CHECKING:
@@ -55,4 +56,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main, "r8.cli.references"))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from r8.cli.run_arguments import evidences
 from r8.console import complain, line, page, table
+from r8.crash import guarded
 from r8.errors import EXIT_DEVIATES, EXIT_REPRODUCED, R8Error
 from r8.evidence.reader import read_run
 from r8.lab.campaign.campaign import open_campaign, plan_campaign
@@ -91,4 +92,4 @@ def _again(original: Evidence, args: argparse.Namespace) -> list[Comparison]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main, "audit-rerun"))

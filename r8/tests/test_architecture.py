@@ -19,9 +19,9 @@ MAX_MODULES = 30
 
 # From the ground up: a package may import what stands before it, and itself.
 JUDGE = (
-    *("message", "errors", "units", "roles", "model", "schema", "resources", "text", "console"),
-    *("sensitive", "evidence", "claims", "metrics", "forensics", "verdict", "audit", "report"),
-    *("seal", "cli"),
+    *("message", "errors", "crash", "units", "roles", "model", "schema", "resources", "text"),
+    *("console", "sensitive", "evidence", "claims", "metrics", "forensics", "verdict", "audit"),
+    *("report", "seal", "cli"),
 )
 LAB = (
     *("site", "machine", "instruments", "patching", "rehearsal", "testbed", "transfer"),
@@ -29,8 +29,8 @@ LAB = (
 )
 # What the lab may read of the judge: how evidence is written, never what is expected of it.
 LAB_READS = {
-    *("errors", "units", "roles", "model", "schema", "resources", "text", "console", "sensitive"),
-    "evidence",
+    *("errors", "crash", "units", "roles", "model", "schema", "resources", "text", "console"),
+    *("sensitive", "evidence"),
 }
 # Entry points that join what nothing else may join.
 JOINTS = {"scenarios", "__main__", "__init__"}

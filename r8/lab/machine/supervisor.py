@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
+from r8.crash import guarded
 from r8.errors import SiteError
 from r8.lab.machine.process_tree import MARK_PREFIX, Root, end_tree, look_up
 from r8.lab.machine.undo_log import PATTERN, Undo, UndoLog, boot_id, settle, undo_one
@@ -263,4 +264,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main, "supervisor"))

@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from r8.crash import guarded
 from r8.errors import R8Error, SiteError
 from r8.lab.rehearsal.system_tools import ensure_system_tools
 from r8.units import NS_PER_S
@@ -266,4 +267,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main, "stack"))
