@@ -49,7 +49,7 @@ class Limit:
 LIMITS = {
     one.name: one
     for one in (
-        # 72 hours are judged in CPU_72H s; an analyst's session of many questions counts as well.
+        # The report over 72 hours takes a minute; a session of many questions counts as one.
         Limit(
             name="cpu_seconds",
             kind=resource.RLIMIT_CPU,

@@ -29,6 +29,7 @@ from probes.gpu.sources import LIBRARIES, TOOLS
 from probes.tool import TIMEOUT_S, ToolRun, run_tool
 from r8 import __version__
 from r8.console import complain, line, page, table
+from r8.crash import guarded
 from r8.errors import R8Error, SiteError, UsageError
 from r8.lab.instruments.probes import CHECKOUT, process_environment
 from r8.lab.machine.hosts import engine_words
@@ -304,4 +305,4 @@ def _cells(card: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main, "gpu-smoke"))
