@@ -34,7 +34,7 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb = subparsers.add_parser("preflight", help="look at a site; start and change nothing")
     verb.add_argument("--site", type=Path, default=REHEARSAL)
     verb.add_argument(
-        "--scenario", default="r1-parallel-read", help="its id, or the report: R1, R2, R3"
+        "--scenario", help="its id, or the report: R1, R2, R3 (default: the site's first)"
     )
     verb.add_argument("--json", action="store_true")
     verb.set_defaults(func=_preflight)

@@ -94,10 +94,12 @@ def judge_all(session: Session, scenario: str) -> None:
         )
     runs = [read_run(path) for path in session.run_paths]
     _compare_rounds(runs)
-    verdicts = verdict.judge(runs, load_claims(scenario), references=references(None, runs))
+    # The report beside the runs and the screen judge one and the same way.
+    claims, reference = load_claims(scenario), references(None, runs)
+    verdicts = verdict.judge(runs, claims, references=reference)
     console.page(terminal.summary(runs, verdicts))
     path = session.run_paths[0].parent / f"{runs[0].run.campaign_id}.md"
-    path.write_text(report(runs, load_claims(scenario)))
+    path.write_text(report(runs, claims, references=reference))
     console.page(f"\nreport: {path}")
     session.exit_code = verdict.exit_code(verdicts)
     session.outcome = verdict.headline(verdicts)

@@ -28,9 +28,11 @@ RUNS_FREE_BYTES = 500_000_000
 SECONDS_PER_MINUTE = 60.0
 
 
-def scenario_of(site: Site, wanted: str) -> str:
-    """A scenario's id from its own name or from its report's, `R2`."""
+def scenario_of(site: Site, wanted: str | None) -> str:
+    """A scenario's id from its own name or from its report's, `R2`; None: the site's first."""
     names = (*site.scenarios, *site.transfers)
+    if wanted is None:
+        return names[0] if names else "r1-parallel-read"
     if wanted in names:
         return wanted
     # A report with several questions: its first in the file stands for it.

@@ -101,7 +101,10 @@ def test_a_run_of_an_added_arm_gets_the_prediction_of_its_role_and_reader(
         evidence = judged_run(tmp_path / str(number), spec)
         predicted.append(
             connect_settled([evidence])
-            .execute("SELECT statistic, value, reason FROM metrics WHERE metric = 'predicted_ttft'")
+            .execute(
+                "SELECT statistic, value, reason FROM metrics "
+                "WHERE metric = 'predicted_ttft' ORDER BY statistic"
+            )
             .fetchall()
         )
     assert predicted[0] == predicted[1]
