@@ -197,8 +197,11 @@ def pytest_runtestloop(session: pytest.Session) -> object:
         print("# no scenario is selected: benches and the cross-check have no dry run")
     for scenario in selected:
         plans = _rounds(config, scenario)
-        for one in [] if isinstance(plans, Unfit) else plans:
-            print("\n".join(dry_run(one.loaded, one.matrix, one.places, _runs_root(config))))
+        try:
+            for one in [] if isinstance(plans, Unfit) else plans:
+                print("\n".join(dry_run(one.loaded, one.matrix, one.places, _runs_root(config))))
+        except R8Error as error:
+            _stop(error)
     return True
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from r8.errors import SiteError
+from r8.errors import EXIT_USAGE, SiteError
 from r8.forensics.certificate import connect_settled
 from r8.lab.site.load import load_site
 from r8.lab.site.plan import places
@@ -144,3 +144,17 @@ def test_a_scenario_is_one_file_that_nox_finds_and_a_table_of_the_site(tmp_path:
     # Where the site has no table for it, that is said, and nothing is run.
     with pytest.raises(AssertionError, match="the site file has no plan for r4-small-chunks"):
         _dry_run(file, REHEARSAL)
+
+
+def test_a_command_with_an_unknown_name_ends_a_dry_run_with_one_line(tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    text = REHEARSAL.read_text()
+    assert '"--model", "{model_dir}"' in text
+    site.write_text(text.replace('"--model", "{model_dir}"', '"--model", "{model_dirr}"'))
+    file = ROOT / "r8" / "scenarios" / "test_r2_cold_recovery.py"
+    argv = [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", str(file)]
+    argv += ["--dry-run", "--blocks=1", f"--site={site}", f"--runs-root={tmp_path}"]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == EXIT_USAGE, ended.stdout
+    assert "uses a name that is not defined: 'model_dirr'" in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
