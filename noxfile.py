@@ -96,7 +96,7 @@ def gpu_smoke(session: nox.Session) -> None:
 def qualify(session: nox.Session) -> None:
     """The long lists: kills at random instants, full disks, fault interleavings. Resumable."""
     session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "test"))
-    tests = ("r8/tests/qualify", "load_client/tests", "probes/tests")
+    tests = ("r8/tests", "load_client/tests", "probes/tests")
     session.run("pytest", "-m", "qualify", *tests, *session.posargs)
     if not session.posargs:
         session.notify("mutants")

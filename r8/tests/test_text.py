@@ -172,12 +172,17 @@ def test_csv_keeps_its_cells(texts: list[str]) -> None:
 
 
 @FEW
-@given(st.dictionaries(TEXTS, TEXTS, max_size=3))
-def test_json_is_ascii_without_controls_and_loses_nothing(value: dict[str, str]) -> None:
+@given(st.lists(TEXTS, max_size=3))
+def test_json_is_ascii_without_controls_and_loses_nothing(value: list[str]) -> None:
     text = json_text(value)
     assert text.isascii()
     assert is_clean(text.replace("\n", ""))
-    assert json.loads(text) == value
+    # JSON writes a character beyond the BMP as two halves: two halves that met by chance are one.
+    joined = [
+        one.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for one in value
+    ]
+    assert json.loads(text) == joined
+    assert json.loads(json_text({"a": value})) == {"a": joined}
     assert json.loads(json_text([float("inf"), (1,)])) == ["inf", [1]]
 
 
@@ -205,6 +210,8 @@ PROGRAMS = {
     *("r8/lab/component/bench.py", "r8/lab/patching/agent.py", "r8/lab/rehearsal/bench_serve.py"),
     *("r8/lab/rehearsal/tiny_model.py", "r8/lab/rehearsal/stack.py"),
     *("r8/lab/rehearsal/teardown.py", "r8/lab/machine/supervisor.py"),
+    *("r8/cli/limited.py", "r8/crash.py"),  # where the console cannot be, or is at fault
+    "r8/scenarios/smoke_engine.py",
 }
 
 

@@ -30,6 +30,10 @@ PROGRAM = """
 import os, pathlib, resource, signal, sys, tempfile, time
 from r8.cli.limited import limited
 from r8.cli.limits import behind
+# As a shell starts it: whatever started the tests (nohup, `&`) may ignore these.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
 def kill(number):
     os.kill(os.getpid(), number)
 def leave():
