@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 import nox
+from packaging.requirements import Requirement
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
@@ -31,6 +32,21 @@ def tests(session: nox.Session) -> None:
     """
     session.install(*JUDGE, *nox.project.dependency_groups(PYPROJECT, "test"))
     session.run("pytest", *(session.posargs or PARALLEL))
+
+
+@nox.session
+def oldest(session: nox.Session) -> None:
+    """The judge's tests with the oldest versions that pyproject.toml allows."""
+    judge = {Requirement(one).name: one for one in JUDGE}
+    others = nox.project.dependency_groups(PYPROJECT, "test")
+    session.install(
+        *(one.replace(">=", "==") for one in JUDGE),
+        *(one for one in others if Requirement(one).name not in judge),
+    )
+    packages = PYPROJECT["tool"]["setuptools"]["packages"]
+    folders = [Path("r8", "tests", *one.split(".")[1:]) for one in packages if "." in one]
+    unlike_judge = "qualify or root or stack or browser"
+    session.run("pytest", *PARALLEL, "-m", f"not ({unlike_judge})", *filter(Path.is_dir, folders))
 
 
 @nox.session
@@ -94,11 +110,15 @@ def gpu_smoke(session: nox.Session) -> None:
 
 @nox.session
 def qualify(session: nox.Session) -> None:
-    """The long lists: kills at random instants, full disks, fault interleavings. Resumable."""
+    """The long lists: kills at random instants, full disks, fault interleavings. Resumable.
+
+    Without arguments `oldest` and `mutants` follow.
+    """
     session.install(*LAB, *nox.project.dependency_groups(PYPROJECT, "test"))
     tests = ("r8/tests", "load_client/tests", "probes/tests")
     session.run("pytest", "-m", "qualify", *tests, *session.posargs)
     if not session.posargs:
+        session.notify("oldest")
         session.notify("mutants")
 
 

@@ -77,11 +77,16 @@ WHERE s.run_id = run AND s.device = name
 GROUP BY (s.begin_ns - z.zero_ns) // column_ns HAVING sum(s.end_ns - s.begin_ns) > 0;
 
 CREATE OR REPLACE MACRO nic_columns(run, low_ns, high_ns, column_ns) AS TABLE
-SELECT min(s.begin_ns - z.zero_ns) AS begin_ns, max(s.end_ns - z.zero_ns) AS end_ns,
-       per_s(sum(s.received_bytes), max(s.end_ns - s.begin_ns)) AS bytes_per_s
-FROM nic_series s JOIN timeline_zero z USING (run_id)
-WHERE s.run_id = run AND s.begin_ns - z.zero_ns >= low_ns AND s.end_ns - z.zero_ns <= high_ns
-GROUP BY (s.begin_ns - z.zero_ns) // column_ns;
+SELECT min(begin_ns) AS begin_ns, max(end_ns) AS end_ns, sum(bytes_per_s) AS bytes_per_s
+FROM (
+    SELECT (s.begin_ns - z.zero_ns) // column_ns AS place,
+           min(s.begin_ns - z.zero_ns) AS begin_ns, max(s.end_ns - z.zero_ns) AS end_ns,
+           per_s(sum(s.received_bytes), sum(s.end_ns - s.begin_ns)) AS bytes_per_s
+    FROM nic_series s JOIN timeline_zero z USING (run_id)
+    WHERE s.run_id = run AND s.begin_ns - z.zero_ns >= low_ns AND s.end_ns - z.zero_ns <= high_ns
+    GROUP BY place, s.host, s.device
+)
+GROUP BY place;
 
 -- Every series of a run in one form.
 --   device_read, device_write  bytes/s of a block device between two samples

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Metadata reads and one sampling interval on each side; a cached chunk is far more.
 BALANCE_TOLERANCE = 0.02
+# Below this share of what was hit or loaded, the device did not give it.
+BALANCE_FLOOR_SHARE = 1 - BALANCE_TOLERANCE
 # Libraries are mapped again after a drop: 7-14 MiB were seen, twice that is allowed unexplained.
 PROCESS_EXCESS_BYTES = 32 * BYTES_PER_MIB
 
@@ -57,7 +59,7 @@ def engine_against_device(case: Case, hits: int | None, device: int | None) -> C
         )
     return compared(
         "device_read_bytes / engine_hit_bytes",
-        (device / hits, "within", (1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE)),
+        (device / hits, "within", (BALANCE_FLOOR_SHARE, 1 + BALANCE_TOLERANCE)),
         "c4-device-against-hits",
         unit="ratio",
         facts={"device": name, "read_bytes": device, "hit_bytes": hits},
@@ -72,7 +74,7 @@ def _moved_against_device(case: Case, device: int | None) -> Check:
         return missing("device_read_bytes", "no-read-counter", device=name)
     return compared(
         "device_read_bytes / moved_bytes",
-        (device / moved, "within", (1 - BALANCE_TOLERANCE, 1 + BALANCE_TOLERANCE)),
+        (device / moved, "within", (BALANCE_FLOOR_SHARE, 1 + BALANCE_TOLERANCE)),
         "c4-device-against-moved",
         unit="ratio",
         facts={"device": name, "read_bytes": device, "moved_bytes": moved},
@@ -97,7 +99,7 @@ def _members(case: Case, device: int) -> list[Check]:
     return [
         compared(
             "members_read_bytes",
-            (total, "within", ((1 - BALANCE_TOLERANCE) * device, (1 + BALANCE_TOLERANCE) * device)),
+            (total, "within", (BALANCE_FLOOR_SHARE * device, (1 + BALANCE_TOLERANCE) * device)),
             "c4-members",
             unit="bytes",
             facts={"device": case.device.name, "read_bytes": device},
@@ -111,10 +113,10 @@ def _process(case: Case, device: int) -> list[Check]:
         return [missing("process_read_bytes", "c4-process-unknown")]
     lower = compared(
         "process_read_bytes",
-        (process, ">=", round((1 - BALANCE_TOLERANCE) * device)),
+        (process, ">=", round(BALANCE_FLOOR_SHARE * device)),
         "c4-process",
         unit="bytes",
-        facts={"floor_share": 1 - BALANCE_TOLERANCE},
+        facts={"floor_share": BALANCE_FLOOR_SHARE},
     )
     return [lower, _excess(case, excess, device)]
 
@@ -145,7 +147,7 @@ C4 = Rule(
     transfer_checks=transfer_balance,
     thresholds={
         "tolerance_share": BALANCE_TOLERANCE,
-        "floor_share": 1 - BALANCE_TOLERANCE,
+        "floor_share": BALANCE_FLOOR_SHARE,
         "excess_bytes": PROCESS_EXCESS_BYTES,
         "wire_share": WIRE_TOLERANCE,
     },

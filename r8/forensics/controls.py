@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from r8.forensics import transfer
-from r8.forensics.balance import BALANCE_TOLERANCE, engine_against_device
+from r8.forensics.balance import BALANCE_FLOOR_SHARE, engine_against_device
 from r8.forensics.coldness import RESIDENT_SHARE_MAX, files_at, resident
 from r8.forensics.rule import Rule
 from r8.message import Check, Fact, compared, missing, not_applicable
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 # prompt, as runs before the controls had names have it.
 WARM_READ = "warm_read"
 RANDOM_PROMPT = "random_prompt"
-# Below this share of what was hit or loaded, the device did not give it.
-FLOOR_SHARE = 1 - BALANCE_TOLERANCE
 
 _PHASES = """
 SELECT occurrence, begin_ns, end_ns,
@@ -126,7 +124,7 @@ def _through_the_page_cache(case: Case, control: Control, hits: int) -> Check:
     )
     if read is None:
         return missing("process_rchar_bytes", "n1-rchar-unknown")
-    least = FLOOR_SHARE * hits
+    least = BALANCE_FLOOR_SHARE * hits
     return compared(
         "process_rchar_bytes",
         (read if read >= least else None, ">=", least),
@@ -145,8 +143,8 @@ def _refused(case: Case, control: Control, hits: int) -> list[Check]:
     device = case.read_bytes(case.device, "control", control.occurrence)
     warm = resident(seen).measured if seen.rows else None
     # As many bytes as were hit: from the device it looks cold, in the page cache it was warm.
-    looks_cold = None if device is None else device >= FLOOR_SHARE * hits
-    was_warm = cached is not None and cached >= FLOOR_SHARE * hits
+    looks_cold = None if device is None else device >= BALANCE_FLOOR_SHARE * hits
+    was_warm = cached is not None and cached >= BALANCE_FLOOR_SHARE * hits
     checks = [_says_c3(warm, looks_cold=looks_cold)]
     if warm and cached is not None and device is not None:
         checks.append(_adds_up(cached, device, hits))
@@ -172,7 +170,7 @@ def _adds_up(cached: int, device: int, read: int) -> Check:
     """What memory was too short to keep came from the device: together they gave every byte."""
     return compared(
         "cached_bytes + device_read_bytes",
-        (cached + device, ">=", FLOOR_SHARE * read),
+        (cached + device, ">=", BALANCE_FLOOR_SHARE * read),
         "n1-adds-up",
         unit="bytes",
         facts={"cached_bytes": cached, "device_bytes": device, "wanted_bytes": read},
@@ -186,7 +184,7 @@ def _says_c4(case: Case, hits: int, device: int | None, *, shown: bool) -> Check
         return missing("warm_read_bytes / hit_bytes", "n1-device-unknown")
     return compared(
         "warm_read_bytes / hit_bytes",
-        (c4.measured if shown else None, "<", FLOOR_SHARE),
+        (c4.measured if shown else None, "<", BALANCE_FLOOR_SHARE),
         "n1-c4" if shown else "n1-not-warm",
         unit="ratio",
         facts={"device": case.run.kv_device, "read_bytes": device, "hit_bytes": hits},
@@ -220,7 +218,7 @@ def _warm_load(case: Case, until_ns: int, moved: int, device: int) -> list[Check
     if cached is None:
         return [missing("warm_files_resident", "n1-residency-unknown")]
     share = device / moved
-    if not warm and share >= FLOOR_SHARE:
+    if not warm and share >= BALANCE_FLOOR_SHARE:
         # Both witnesses say cold: somebody else on this machine emptied the page cache.
         return [missing("warm_files_resident", "n1-files-not-cached")]
     return [
@@ -229,7 +227,7 @@ def _warm_load(case: Case, until_ns: int, moved: int, device: int) -> list[Check
         _adds_up(cached, device, moved),
         compared(
             "warm_read_bytes / moved_bytes",
-            (share, "<", FLOOR_SHARE),
+            (share, "<", BALANCE_FLOOR_SHARE),
             "n1-c4-load",
             unit="ratio",
             facts={"device": case.run.kv_device, "read_bytes": device, "moved_bytes": moved},
@@ -262,7 +260,7 @@ N1 = Rule(
     rule_id="N1",
     checks=warm_read_is_refused,
     transfer_checks=warm_load_is_refused,
-    thresholds={"floor_share": FLOOR_SHARE, "most_share": RESIDENT_SHARE_MAX},
+    thresholds={"floor_share": BALANCE_FLOOR_SHARE, "most_share": RESIDENT_SHARE_MAX},
     of_block=True,
     of_device=True,
     of_kv=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from r8.forensics.balance import BALANCE_TOLERANCE, PROCESS_EXCESS_BYTES
+from r8.forensics.balance import BALANCE_FLOOR_SHARE, BALANCE_TOLERANCE, PROCESS_EXCESS_BYTES
 from r8.forensics.rule import Rule
 from r8.message import Check, compared, missing, not_applicable
 
@@ -64,7 +64,7 @@ def _instance(
         ),
         compared(
             "instance_process_read_bytes",
-            (process, "within", (round((1 - BALANCE_TOLERANCE) * planned), planned + excess)),
+            (process, "within", (round(BALANCE_FLOOR_SHARE * planned), planned + excess)),
             "s1-process",
             unit="bytes",
             facts={"instance": name},
@@ -90,7 +90,7 @@ def _sum(case: Case, rows: list[tuple[Any, ...]]) -> Check:
         return missing("device_read_bytes", "s1-sum-unknown")
     return compared(
         "device_read_bytes",
-        (device, "within", ((1 - BALANCE_TOLERANCE) * hits, (1 + BALANCE_TOLERANCE) * hits)),
+        (device, "within", (BALANCE_FLOOR_SHARE * hits, (1 + BALANCE_TOLERANCE) * hits)),
         "s1-sum",
         unit="bytes",
         facts={"each": " + ".join(map(str, each)), "hit_bytes": hits},
@@ -101,7 +101,7 @@ S1 = Rule(
     rule_id="S1",
     checks=every_instance_read_its_own,
     thresholds={
-        "floor_share": 1 - BALANCE_TOLERANCE,
+        "floor_share": BALANCE_FLOOR_SHARE,
         "tolerance_share": BALANCE_TOLERANCE,
         "excess_bytes": PROCESS_EXCESS_BYTES,
     },

@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from r8.forensics.balance import BALANCE_TOLERANCE
+from r8.forensics.balance import BALANCE_FLOOR_SHARE, BALANCE_TOLERANCE
 from r8.forensics.case import Window
 from r8.forensics.coldness import QUIET_WRITE_BYTES_MAX
 from r8.forensics.rule import Rule
@@ -239,7 +239,7 @@ def _from_the_device(case: Case) -> Check:
         return missing("device_read_bytes / readback_bytes", "w2-bytes-unknown")
     return compared(
         "device_read_bytes / readback_bytes",
-        (device / moved, ">=", 1 - BALANCE_TOLERANCE),
+        (device / moved, ">=", BALANCE_FLOOR_SHARE),
         "w2-from-the-device",
         unit="ratio",
         facts={"device": name, "read_bytes": device, "moved_bytes": moved},
@@ -255,5 +255,5 @@ W1 = Rule(
         "late_bytes": QUIET_WRITE_BYTES_MAX,
     },
 )
-W2 = Rule(rule_id="W2", checks=reads_back, thresholds={"floor_share": 1 - BALANCE_TOLERANCE})
+W2 = Rule(rule_id="W2", checks=reads_back, thresholds={"floor_share": BALANCE_FLOOR_SHARE})
 W3 = Rule(rule_id="W3", checks=others_untouched)

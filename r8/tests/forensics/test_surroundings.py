@@ -37,6 +37,11 @@ def test_g1_allows_a_gibibyte_or_one_percent_of_the_card(total: int, limit: int)
         assert answers_of(card(used, total), "g1-memory") == [answer]
 
 
+@pytest.mark.parametrize(("used", "total"), [(None, 1 << 34), (0, None), ("0", 1 << 34)])
+def test_g1_is_unknown_where_either_size_is(used: Any, total: Any) -> None:
+    assert answers_of(card(used, total), "g1-memory-unknown") == [Answer.UNKNOWN]
+
+
 @pytest.mark.parametrize(("captured_at", "answer"), at_most(100))
 def test_g1_wants_the_capture_before_the_start(captured_at: int, answer: Answer) -> None:
     checks = card(0, 1, captured_at=captured_at, started_at=100)
