@@ -22,13 +22,13 @@ from r8.lab.preflight.preflight import require_ready
 from r8.lab.site.load import load_site
 from r8.lab.site.matrix import mark_broken
 from r8.scenarios.planning import Round, Unfit, planned
+from r8.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
-    from r8.scenarios.scenario import Scenario
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUNS_ROOT = CHECKOUT / "data" / "runs"
@@ -170,10 +170,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _selected(items: list[pytest.Item]) -> list[Scenario]:
-    """Scenarios of the tests that were not deselected; benches have none."""
+    """Scenarios of the tests that were not deselected; benches and other tests have none."""
     modules = [getattr(item, "module", None) for item in items]
     declared = [getattr(one, "SCENARIO", None) for one in modules]
-    return list(dict.fromkeys(one for one in declared if one is not None))
+    return list(dict.fromkeys(one for one in declared if isinstance(one, Scenario)))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
