@@ -14,7 +14,9 @@ from r8.report.checkpoint import checkpoints
 from r8.report.document import report
 from r8.report.words import render_reasons, say
 from r8.tests.support.checkpoint_runs import (
+    SAVE,
     SCENARIO,
+    TICK,
     S,
     SyntheticSave,
     Tables,
@@ -57,6 +59,24 @@ def test_a_save_is_measured_from_the_first_begin_to_the_last_end(tmp_path: Path)
     assert mean == pytest.approx(spec.file_bytes / 2.0, rel=1e-3)
     busy, _ = metric(evidence, "device_write_bandwidth", "busy")
     assert busy == pytest.approx(mean, rel=0.1)
+
+
+@pytest.mark.parametrize(("late_ns", "extra"), [(0, 0), (1, 1), (-1, 1)])
+def test_a_save_is_covered_by_the_nearest_samples_outside_of_it(
+    tmp_path: Path, late_ns: int, extra: int
+) -> None:
+    spec = SyntheticSave()
+
+    def shift(tables: Tables) -> None:
+        # The samples lie half an interval beside the save: one now falls on each of its ends.
+        for row in tables["probes"]:
+            row["mono_ns"] += late_ns - TICK // 2
+
+    evidence = save_run(tmp_path, spec, spoil=shift)
+    with connect_settled([evidence]) as connection:
+        found = connection.execute("SELECT n FROM device_activity WHERE moves = 'write'").fetchall()
+    # A sample that came a nanosecond late, or early, leaves an interval at one end half outside.
+    assert found == [((spec.end - SAVE) // TICK + extra,)]
 
 
 def test_a_failed_rank_leaves_no_save_time_and_a_reason(tmp_path: Path) -> None:

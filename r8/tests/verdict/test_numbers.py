@@ -25,7 +25,7 @@ from r8.tests.verdict.told_session import (
 from r8.units import NS_PER_S
 from r8.verdict.intervals import Interval
 from r8.verdict.judge import outcome_of
-from r8.verdict.numbers import WARM_DEVICE_SHARE_MAX, claimed_ratio, limits_of
+from r8.verdict.numbers import QUOTIENT, RATIO, WARM_DEVICE_SHARE_MAX, claimed_ratio, limits_of
 
 if TYPE_CHECKING:
     from r8.model import Claim, Verdict
@@ -243,6 +243,15 @@ def test_a_value_says_how_far_it_is_from_the_printed_one() -> None:
     told = {"unpatched": [22.0] * 5, "patched": [1.0] * 5}
     verdict = judged(session_of(blocks(5), told), value_claim(low=20.0))
     assert facts(verdict, "verdict-deviation")["from_deviation"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("printed", "unit"),
+    [("%", RATIO), ("bytes", "bytes"), ("#", "#"), ("", QUOTIENT)],
+)
+def test_the_words_of_a_value_bear_its_unit(printed: str, unit: str) -> None:
+    verdict = judged(session_of(blocks(5), STEADY), ratio_claim(kind="value", unit=printed))
+    assert facts(verdict, "verdict-value")["unit"] == unit
 
 
 def test_a_claim_of_r8s_own_has_no_point_check() -> None:

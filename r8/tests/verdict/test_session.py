@@ -99,6 +99,7 @@ def test_each_engine_instance_may_have_the_same_load_on_machines_of_any_size() -
         sessions=32,
     )
     assert unlike([one, two], absolute=False, each=True) is None
+    assert unlike([two, one], absolute=False, each=True) is None
     check = unlike([one, two], absolute=False)
     assert check is not None
     assert check.quantity == "sessions"
