@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from r8.cli.help_map import LAB_VERBS
+from r8.cli.help_map import LAB_VERBS, verb_of
 from r8.cli.limited import limited
 from r8.crash import guarded
 
@@ -13,7 +13,7 @@ NAME = "r8"
 
 def main() -> int:
     """Run the verb of the command line; all but the lab's verbs read in a limited child."""
-    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    verb = verb_of(sys.argv[1:])
     if verb is None or verb in LAB_VERBS:
         return guarded(_verb, NAME)
     return guarded(lambda: limited(_reading), NAME)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from r8.cli.limits import LIMITS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("newcomer", "no cluster, no GPU: nox -s reproduce-r1 rehearses everything on a laptop", ()),
@@ -42,11 +42,17 @@ PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 # They act on machines, for as long as that takes; all others read, within limits.
 LAB_VERBS = ("preflight", "status", "clean", "patch")
+READING_VERBS = tuple(verb for _, _, verbs in PEOPLE for verb in verbs if verb not in LAB_VERBS)
 CODES = """\
 exit codes of `r8 judge`: 0 reproduced, 1 deviates, 2 inconclusive, 3 invalid, 4 usage or site
 error, 5 nothing comparable was judged, 70 an error of R8 itself; `r8 VERB --help` has each verb's
 own options
 """
+
+
+def verb_of(words: Sequence[str]) -> str | None:
+    """The verb of a command line; None where only options were typed."""
+    return next((word for word in words if not word.startswith("-")), None)
 
 
 def help_map(helps: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from r8.cli import report as report_verbs
 from r8.cli import rounds as rounds_verbs
 from r8.cli import seal as seal_verbs
 from r8.cli import sql as sql_verbs
-from r8.cli.help_map import LAB_VERBS, help_map
+from r8.cli.help_map import LAB_VERBS, READING_VERBS, help_map, verb_of
 from r8.cli.limits import behind
 from r8.cli.run_arguments import (
     RUNS_ROOT,
@@ -129,7 +129,7 @@ def _complain(error: R8Error) -> int:
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = _parser()
+    parser = _parser(verb_of(sys.argv[1:] if argv is None else argv))
     args, unknown = parser.parse_known_args(argv)
     # A verb that is not here answers for itself, whatever was typed after it.
     if unknown and args.func is not _needs_checkout:
@@ -137,7 +137,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(verb: str | None) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="r8",
         usage="r8 VERB ... [-h] [--version]",
@@ -151,7 +151,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_judge_verbs(verbs)
     for module in VERB_MODULES:
         module.add_verbs(verbs)
-    _add_lab_verbs(verbs)
+    # A verb that reads needs nothing of the lab, and whoever sent the bundle meets none of it.
+    if verb not in READING_VERBS:
+        _add_lab_verbs(verbs)
     # What argparse keeps of each verb for its own list, which the map replaces.
     parser.epilog = help_map({one.dest: one.help or "" for one in verbs._choices_actions})  # noqa: SLF001
     return parser

@@ -11,8 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scipy import special
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -134,4 +132,6 @@ def _mean_and_variance(logs: Sequence[float]) -> tuple[float, float]:
 
 def _t_quantile(alpha: float, degrees: float) -> float:
     # What scipy.stats.t.ppf calls, without half a second of importing scipy.stats.
+    from scipy import special  # noqa: PLC0415 - a fifth of the start of verbs that judge nothing
+
     return float(special.stdtrit(degrees, 1 - alpha))

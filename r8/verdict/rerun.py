@@ -11,8 +11,6 @@ import random
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from scipy import special
-
 from r8.errors import UsageError
 from r8.forensics.certificate import certify, connect_settled
 from r8.forensics.gate import refusals
@@ -143,7 +141,7 @@ def _tokens(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) ->
     pairs = (_same(sealed, computed), _same(fresh, anew), _same(computed, anew))
     shares = [identical / of for identical, of in pairs if of]
     floor = max(shares, default=1.0)
-    chance = float(special.bdtr(same, n, floor)) if n else 0.0
+    chance = _at_most(same, n, floor) if n else 0.0
     repeats = Message(id="rerun-repeats", facts={"same": same, "of": n, "floor_share": floor})
     every = Check(
         quantity="sessions of both runs",
@@ -163,6 +161,13 @@ def _tokens(original: Run, again: Run, connection: duckdb.DuckDBPyConnection) ->
     )
     held = answer_of_all([every, likely]) is Answer.HELD
     return "tokens", held, [repeats, every, likely]
+
+
+def _at_most(same: int, n: int, share: float) -> float:
+    """The chance that at most `same` of `n` outputs are equal where each is with chance `share`."""
+    from scipy import special  # noqa: PLC0415 - a fifth of the start of verbs that judge nothing
+
+    return float(special.bdtr(same, n, share))
 
 
 def _same(one: dict[int, Any], other: dict[int, Any]) -> tuple[int, int]:

@@ -315,3 +315,18 @@ def test_what_is_printed_has_no_colour_whatever_the_environment_says(
     for verb in (["certificate", str(run)], ["metrics", str(run)], ["runs", str(tmp_path)]):
         cli.main(verb)
     assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("verb", "loaded"), [(["explain", "C3"], "0 []"), (["status"], "0 ['r8.lab']")]
+)
+def test_a_verb_that_reads_loads_nothing_of_the_lab(verb: list[str], loaded: str) -> None:
+    """Neither code that acts on machines, nor a fifth of a second for what it does not use."""
+    program = (
+        f"import sys; from r8.cli.main import main; code = main({verb!r}); "
+        "print(code, sorted(one for one in sys.modules if one in {'r8.lab', 'scipy'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == loaded
