@@ -107,6 +107,13 @@ def test_s1_wants_every_part_of_the_sum() -> None:
     assert answers_of(shared(hits=None), "s1-sum-unknown") == [U]
 
 
+def test_s1_has_no_subject_where_one_engine_scales() -> None:
+    for scenario, names in ((SCENARIO, ("a",)), ("another", ("a", "b"))):
+        run = replace(KV_RUN, scenario=scenario, instances=names)
+        checks = every_instance_read_its_own(StubCase(run=run))
+        assert answers_of(checks, "s1-one-engine") == [Answer.NOT_APPLICABLE]
+
+
 def test_s1_knows_nothing_of_two_engines_in_one_process_tree() -> None:
     assert answers_of(shared(), "s1-told-apart") == [H]
     assert answers_of(shared(trees=1), "s1-told-apart") == [U]

@@ -74,6 +74,26 @@ def test_every_number_of_a_request_is_of_its_own_kind_of_line(
     assert rows(made, f"{sql} WHERE request_id = 'warm0'") == [(0, *[None] * 9)]
 
 
+def test_a_request_comes_from_where_its_session_was_populated_in_the_same_run(
+    made: duckdb.DuckDBPyConnection,
+) -> None:
+    made.execute("UPDATE requests SET phase = 'populate', instance = 'b' WHERE phase = 'warm'")
+    # As populate requests of another run and of another outcome: neither is an origin.
+    made.execute(
+        "INSERT INTO requests SELECT * REPLACE ('other' AS run_id, 'c' AS instance) "
+        "FROM requests WHERE phase = 'populate'"
+    )
+    made.execute("UPDATE requests SET outcome = 'cut' WHERE request_id = 'warm2' AND run_id = 'r'")
+    say(made, 1, "lookup", "measure1", hit_tokens=512)
+    views(made)
+    found = rows(
+        made,
+        "SELECT session, measured_on, populated_on, n_lookups, hit_tokens "
+        "FROM request_origin ORDER BY session",
+    )
+    assert found == [(0, "a", "b", 0, None), (1, "a", "b", 1, 512), (2, "a", None, 0, None)]
+
+
 def test_a_request_is_taken_with_the_last_lookup_before_its_load(
     made: duckdb.DuckDBPyConnection,
 ) -> None:
