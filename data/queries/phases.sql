@@ -20,3 +20,10 @@ GROUP BY run_id, phase, occurrence;
 -- burst, `warm` the same sessions again from the page cache.
 CREATE OR REPLACE VIEW measured_phases AS
 SELECT run_id, phase FROM runs CROSS JOIN (VALUES ('measure'), ('warm')) w(phase);
+
+-- How long each block of a campaign took, all its cells and what lies between them included.
+CREATE OR REPLACE VIEW block_times AS
+SELECT r.campaign_id, r.scenario, r.block, count(DISTINCT r.run_id) AS n_runs,
+       max(e.wall_ns) - min(e.wall_ns) AS block_ns
+FROM runs r JOIN events e USING (run_id)
+GROUP BY r.campaign_id, r.scenario, r.block;

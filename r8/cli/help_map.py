@@ -31,6 +31,7 @@ PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "gate",
             "judge",
             "rounds",
+            "power",
             "certificate",
             "explain",
             "report",

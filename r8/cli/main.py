@@ -16,6 +16,7 @@ import duckdb
 from r8 import __version__
 from r8.claims.reader import load_claims
 from r8.cli import audit as audit_verbs
+from r8.cli import power as power_verbs
 from r8.cli import recover as recover_verbs
 from r8.cli import report as report_verbs
 from r8.cli import rounds as rounds_verbs
@@ -63,6 +64,7 @@ LAB_MODULES = ("r8.lab.verbs", "r8.lab.patching.verbs")
 VERB_MODULES = (
     report_verbs,
     rounds_verbs,
+    power_verbs,
     audit_verbs,
     seal_verbs,
     sql_verbs,

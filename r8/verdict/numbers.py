@@ -85,6 +85,19 @@ def judge_numbers(
     return _plain(claim, values, alpha)
 
 
+def held_values(session: Session, claim: Claim, blocks: Sequence[Block]) -> list[float]:
+    """What each block gives to be held against the claim's limits, or against a reference's blocks.
+
+    Raises:
+        NumberMissing: a run has no such number.
+
+    """
+    values = [_block_value(session, claim, block) for block in blocks]
+    if claim.kind == "prediction":
+        return _over(values, _predicted(session, claim, blocks))
+    return values
+
+
 def limits_of(claim: Claim) -> tuple[float, float | None]:
     """Lowest and highest value the claim allows, its tolerance applied; no highest: None."""
     claimed = claimed_ratio(claim, claim.low)
@@ -176,8 +189,8 @@ def _prediction(
     """Measured ratio over predicted ratio, block by block."""
     for run in (run for block in blocks for run in block.runs):
         _require_warm(session, run)
-    predicted = [block_ratio(session, block, PREDICTED, claim.statistic) for block in blocks]
-    quotients = [ratio / expected for ratio, expected in zip(ratios, predicted, strict=True)]
+    predicted = _predicted(session, claim, blocks)
+    quotients = _over(ratios, predicted)
     interval = log_interval(quotients, alpha)
     estimate = geometric_mean(quotients)
     of_measured = {
@@ -192,6 +205,14 @@ def _prediction(
     entry = "verdict-prediction" if interval else "verdict-prediction-alone"
     what = [Message(id=entry, facts={**facts, **of_measured, **_ends(interval)})]
     return _judged(claim, estimate, interval, alpha, what, QUOTIENT)
+
+
+def _predicted(session: Session, claim: Claim, blocks: Sequence[Block]) -> list[float]:
+    return [block_ratio(session, block, PREDICTED, claim.statistic) for block in blocks]
+
+
+def _over(ratios: Sequence[float], predicted: Sequence[float]) -> list[float]:
+    return [ratio / expected for ratio, expected in zip(ratios, predicted, strict=True)]
 
 
 def _require_warm(session: Session, run: Run) -> None:

@@ -24,6 +24,7 @@ MAY_SUM = {
     "audit/checklist.py": "printed figures against their printed total",
     "claims/arithmetic.py": "printed figures, as intervals of fractions",
     "verdict/intervals.py": "logarithms of ratios over blocks",
+    "verdict/power.py": "logarithms of ratios over blocks, measured and drawn",
     "report/charts/runs.py": "the mean of one number a block",
     "report/transfer.py": "the mean of one number a block",
     "evidence/log_clock.py": "the instant of a log line by the clock that stamped it",
