@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 WANT = KV_RUN.expectation.hit_tokens_per_session
 
 
-def asked(*rows: tuple[object, ...], hits: int = 1_000_000, device: int = 1_000_000) -> Case:
+def asked(
+    *rows: tuple[object, ...],
+    hits: int = 1_000_000,
+    device: int = 1_000_000,
+    prompt: int = KV_RUN.expectation.prompt_tokens,
+) -> Case:
     """Requests as (hit, computed, retrieved) of one engine whose settings are as planned."""
     expectation = KV_RUN.expectation
     config = {"instance": "a", "enable_prefix_caching": False, "chunk_tokens": 256}
@@ -34,7 +39,7 @@ def asked(*rows: tuple[object, ...], hits: int = 1_000_000, device: int = 1_000_
         told={"server_config": (1, {**config, "cpu_tier_bytes": expectation.cpu_tier_bytes})},
         answers={
             "FROM engine_requests": [
-                (f"r{at}", expectation.prompt_tokens, 1, *row[:2]) for at, row in enumerate(rows)
+                (f"r{at}", prompt, 1, *row[:2]) for at, row in enumerate(rows)
             ],
             "FROM engine_sums": [(len(rows), sum(loaded) if loaded else None, len(loaded))],
         },
@@ -46,6 +51,13 @@ def test_c6_wants_exactly_the_whole_chunks(hit: int, answer: Answer) -> None:
     checks = hits_exact(asked((WANT, 0, WANT), (hit, 0, WANT)))
     assert checks[0].answer is answer
     assert checks[0].message == ("c6-hit-tokens" if answer is H else "c6-wrong-hit-tokens")
+
+
+@pytest.mark.parametrize(("prompt", "wanted"), [(1023, 768), (1024, 768), (1025, 1024)])
+def test_c6_leaves_the_last_token_of_a_prompt_to_be_computed(prompt: int, wanted: int) -> None:
+    """A prompt of whole chunks hits one less: its last token is computed in any case."""
+    for hit, answer in exactly(wanted):
+        assert hits_exact(asked((hit, 0, hit), prompt=prompt))[0].answer is answer
 
 
 def test_c6_does_not_know_a_request_without_a_line_but_refutes_a_wrong_one_beside_it() -> None:

@@ -213,6 +213,18 @@ def test_a_process_tree_named_twice_is_counted_once(tmp_path: Path) -> None:
     assert values([run], "process_read_bytes", run.run.run_id)[0] == run.run.expected_bytes
 
 
+def test_of_a_process_tree_named_twice_the_fuller_reading_counts(tmp_path: Path) -> None:
+    def halved(tables: Tables) -> None:
+        for row in tables["probes"]:
+            if row["probe"] == "process":
+                twice = 2 if row["device"].startswith("a") else 1
+                row["value"] = 7_000_000 + twice * (row["value"] - 7_000_000)
+                row["device"] = f"{row['device'][0]}:100:5000"
+
+    run = scaling_run(tmp_path, 2, read_s=TWO_S, spoil=halved)
+    assert values([run], "process_read_bytes", run.run.run_id)[0] == run.run.expected_bytes
+
+
 def test_s1_has_no_subject_where_one_engine_runs(tmp_path: Path) -> None:
     assert findings(judged_run(tmp_path, SyntheticRun()))["S1"].answer is Answer.NOT_APPLICABLE
 

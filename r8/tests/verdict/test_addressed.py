@@ -136,6 +136,9 @@ def test_reference_runs_are_met_by_the_same_name_or_by_the_one_arm_of_the_role()
     one, same = runs("array"), runs("array", "array-rdma")
     assert of_reference(asked, judged, one).numerator_arm == "array"
     assert of_reference(asked, judged, same).numerator_arm == "array-rdma"
+    for name in ("array", "array-rdma"):
+        (first,) = addressed(asked, runs(name))
+        assert of_reference(asked, first, same).numerator_arm == name
     # Two arms of the role and none of the name: neither stands in.
     (nvme,) = addressed(claim("role:local"), runs("nvme0"))
     several = [replace(run, role=Role.LOCAL) for run in same]

@@ -82,6 +82,7 @@ def test_the_tolerance_widens_each_limit_of_a_claim(
         (0.0, {"unit": "%"}, 1.0),
         (29.0, {"unit": "%"}, 1.29),
         (-20.0, {"unit": "%"}, 1.25),
+        (-0.5, {"unit": "%"}, 1 / 0.995),
         (29.0, {"unit": "%", "denominator_arm": None}, 29.0),
         (29.0, {"unit": "x"}, 29.0),
         (16.0, {"unit": "%", "interpretation": "speed-up"}, 1.16),
