@@ -5,11 +5,9 @@ Scenarios are tests, but they are never collected by a bare `pytest`: nox names 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,70 +19,21 @@ from r8.lab.preflight.dry_run import dry_run
 from r8.lab.preflight.preflight import require_ready
 from r8.lab.site.load import load_site
 from r8.lab.site.matrix import mark_broken
+from r8.scenarios.options import add_options, in_vain
 from r8.scenarios.planning import Round, Unfit, planned
 from r8.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from pathlib import Path
 
     from r8.lab.campaign.campaign import Campaign
     from r8.lab.site.plan import Place
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-RUNS_ROOT = CHECKOUT / "data" / "runs"
-REHEARSAL = CHECKOUT / "data" / "sites" / "rehearsal.toml"
-DEFAULT_SEED = 8
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of a reproduction; `nox -s reproduce-r1 -- --help` shows them."""
-    group = parser.getgroup("R8")
-    group.addoption("--site", type=Path, default=REHEARSAL, help="site file (default: rehearsal)")
-    group.addoption("--blocks", type=_count, default=None, help="blocks (default: the site's plan)")
-    group.addoption(
-        "--smoke", action="store_true", help="one block; too few to judge, and that is accepted"
-    )
-    group.addoption("--arms", default=None, help="comma list of arms, or 'all'")
-    group.addoption(
-        "--rounds", type=_count, default=1, help="independent campaigns, compared with each other"
-    )
-    group.addoption("--level", type=_count, default=16, help="of the cross-check: requests at once")
-    group.addoption(
-        "--resume",
-        type=_named,
-        metavar="CAMPAIGN",
-        help="go on with an interrupted campaign, or `last`",
-    )
-    group.addoption("--dry-run", action="store_true", help="print every command, run none")
-    group.addoption(
-        "--record-reference", action="store_true", help="keep the runs as reference runs"
-    )
-    group.addoption(
-        "--order-seed", type=_natural, default=DEFAULT_SEED, help="seed of order and prompts"
-    )
-    group.addoption("--runs-root", type=Path, default=RUNS_ROOT, help="where run directories go")
-
-
-def _count(word: str) -> int:
-    """A whole number of at least one: zero blocks would be taken for none given."""
-    return _at_least(1, word)
-
-
-def _natural(word: str) -> int:
-    return _at_least(0, word)
-
-
-def _at_least(least: int, word: str) -> int:
-    if not word.removeprefix("-").isdecimal() or int(word) < least:
-        raise argparse.ArgumentTypeError(f"'{word}' is no whole number of at least {least}")
-    return int(word)
-
-
-def _named(word: str) -> str:
-    """An empty name, of a variable that was not set, would begin a new campaign."""
-    if not word.strip(","):
-        raise argparse.ArgumentTypeError("give a campaign's id (r8 status lists them), or `last`")
-    return word
+    add_options(parser)
 
 
 @dataclass
@@ -179,6 +128,8 @@ def _selected(items: list[pytest.Item]) -> list[Scenario]:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Stop where nothing that was asked for can be run: a skipped session is no success."""
     config, selected = session.config, _selected(session.items)
+    if vain := in_vain(config, session.items):
+        _stop(vain)
     if REFUSED in config.stash:
         _stop(config.stash[REFUSED])
     plans = [_rounds(config, scenario) for scenario in selected]

@@ -31,7 +31,7 @@ class Scenario:
         """Refuse a plan in the wrong table, and arms whose role this scenario does not compare.
 
         Raises:
-            SiteError: naming the table, or the first such arm.
+            SiteError: naming the table, or every such arm.
 
         """
         site = loaded.site
@@ -41,11 +41,13 @@ class Scenario:
                 where=str(loaded.path),
                 next_step=f"plan it in [{self.table}.{self.name}]",
             )
-        for name in arms:
-            role = site.arms_of(self.name)[name].role
-            if role not in self.roles:
-                raise SiteError(
-                    f"arm {name} has the role {role}, which {self.name} does not compare",
-                    where=str(loaded.path),
-                    next_step=f"give it one of {', '.join(self.roles)}, or leave it out",
-                )
+        roles = {name: site.arms_of(self.name)[name].role for name in arms}
+        wrong = [
+            f"{name} has the role {role}" for name, role in roles.items() if role not in self.roles
+        ]
+        if wrong:
+            raise SiteError(
+                f"{self.name} does not compare these arms: {', '.join(wrong)}",
+                where=str(loaded.path),
+                next_step=f"give each one of {', '.join(self.roles)}, or leave it out of `arms`",
+            )

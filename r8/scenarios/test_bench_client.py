@@ -24,6 +24,7 @@ ENGINES = ROOT / ".nox" / "r8-stack"
 CELLS = "16x30,32x30,256x30,1024x30,16x250,32x250,256x250,1024x250"
 SMOKE_CELLS = "16x30"
 ROUNDS = 3
+OPTIONS = ("--smoke", "--arms", "--blocks", "--order-seed")
 DEFAULT_CLIENTS = "ours,urllib"
 LIMIT_S = 3 * 3600.0
 MS = 1_000_000

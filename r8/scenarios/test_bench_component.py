@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from r8.lab.testbed import Testbed
 
 # At 200 MB/s this is seven seconds of reading; the tail of one latency is far below a percent.
+OPTIONS = ("--site", "--runs-root", "--blocks", "--order-seed")
 CHUNK_BYTES = 32 * BYTES_PER_MIB
 CHUNKS = 42
 # The serial arm is a fifth as fast: fewer chunks give it the same seconds.

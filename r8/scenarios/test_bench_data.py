@@ -24,6 +24,7 @@ from r8.evidence.manifest import MANIFEST, manifest_text
 from r8.tests.support import scale_of_data as scale
 from r8.tests.support.simulated_session import Scale, specs, write_run
 
+OPTIONS = ()
 HOURS = float(os.environ.get("R8_BENCH_DATA_HOURS", "72"))
 ROW_RUNS = int(os.environ.get("R8_BENCH_DATA_ROW_RUNS", "2"))
 SIZE = Scale(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SECONDS = float(os.environ.get("R8_BENCH_PROBES_S", "600"))
 # A benchmark on 64 cores loses 0.03 % to one probe at this share; more could be seen in a TTFT.
+OPTIONS = ()
 CPU_SHARE_MAX = 0.02
 # A page of an engine has some 45 kB: as long a page as this one is served.
 PAGE_SERIES = 450

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Stamps of two sound clients differ by milliseconds of a TTFT of seconds; the rest is the server's.
 TOLERANCE = 0.03
+LEVEL = 16
+OPTIONS = ("--site", "--runs-root", "--level", "--rounds", "--arms")
 
 
 def p50(values: Sequence[float]) -> float:
@@ -56,7 +58,8 @@ def test_both_clients_time_the_same_server_alike(request: pytest.FixtureRequest)
     option = request.config.getoption
     loaded = load_site(option("--site"))
     root: Path = option("--runs-root")
-    level, rounds = option("--level"), option("--rounds") if option("--rounds") > 1 else 5
+    level = option("--level") or LEVEL
+    rounds = option("--rounds") if option("--rounds") > 1 else 5
     out = root / "cross-check" / time.strftime("cc-%Y%m%dT%H%M%SZ", time.gmtime())
     with (
         Supervisor(root / ".supervisor") as supervisor,

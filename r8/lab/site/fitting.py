@@ -127,6 +127,8 @@ class Fitting:
 
     def _renamed(self, where: Where) -> str | None:
         """What to write instead of a key of an older schema."""
+        if len(where) > len(("arms", "NAME", "key")):
+            return None  # further down every key is of this schema
         return self.renamed.get((str(where[0]), str(where[-1]))[: len(where)])
 
 
@@ -157,16 +159,24 @@ def _whole(where: Where, made: T, count: int) -> T:
     return made if len(made) == count or len(where) == 1 else _UNFIT  # type: ignore[arg-type]
 
 
+def _choices(kind: Any) -> list[str]:
+    """The words a value may be; empty where it is no choice among words."""
+    bare, _ = _bare(kind)
+    if get_origin(bare) is Literal:
+        return [one for one in get_args(bare) if isinstance(one, str)]
+    if isinstance(bare, type) and issubclass(bare, enum.Enum):
+        return [str(one.value) for one in bare]
+    return []
+
+
 def _wanted(kind: Any) -> str:
     """What a value of this type is, in words."""
     bare, metas = _bare(kind)
     said = [meta.description for meta in metas if meta.description]
     if said:
         return said[0]
-    if get_origin(bare) is Literal:
-        return f"one of {', '.join(_toml(one) for one in get_args(bare))}"
-    if isinstance(bare, type) and issubclass(bare, enum.Enum):
-        return f"one of {', '.join(_toml(one.value) for one in bare)}"
+    if known := _choices(kind):
+        return f"one of {', '.join(map(_toml, known))}"
     if get_origin(bare) is tuple:
         return "a list: [...]"
     if get_origin(bare) is dict or (isinstance(bare, type) and issubclass(bare, Table)):
@@ -179,6 +189,10 @@ def _instead(value: Any, kind: Any, key: str) -> str:
     try:
         return f"write {key} = {_toml(msgspec.convert(value, kind, strict=False))}"
     except msgspec.ValidationError:
+        if isinstance(value, str) and (known := _choices(kind)):
+            close = difflib.get_close_matches(value, known, n=1)
+            if close:
+                return f"write {key} = {_toml(close[0])}"
         examples = [str(one) for meta in _bare(kind)[1] for one in meta.examples or ()]
         return f"write {_wanted(kind)}{''.join(f': {key} = {_toml(one)}' for one in examples)}"
 

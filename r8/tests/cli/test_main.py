@@ -222,7 +222,7 @@ def test_explain_prints_a_rule_or_says_which_there_are(
     code, out, _ = out_of(capsys, "explain", "c3")
     assert code == 0
     assert out.startswith("C3  the page cache was dropped")
-    code, _, err = out_of(capsys, "explain", "C99")
+    code, _, err = out_of(capsys, "explain", "X1")
     assert code == 4
     assert "choose one of C1" in err
 

@@ -29,6 +29,8 @@ def _copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("queries", "published"):
         shutil.copytree(ROOT / "data" / name, root / "data" / name)
     (root / "data" / "reference").symlink_to(ROOT / "data" / "reference")
+    if (root / next(iter(steps()))).exists():
+        return root  # whoever walks through it has done so in this checkout: it must work here
     for name, text in steps().items():
         path = root / name
         if name == RULES:
@@ -38,7 +40,6 @@ def _copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 with (root / CATALOGUES / language / path.name).open("a", encoding="utf-8") as ftl:
                     ftl.write(f"\n{text}")
         else:
-            assert not path.exists()
             path.write_text(text, encoding="utf-8")
     return root
 

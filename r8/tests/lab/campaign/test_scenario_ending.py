@@ -130,6 +130,7 @@ def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
         ("--resume", "nonsense", "no campaign of any scenario to resume by the name nonsense"),
         ("--resume", "last", "no campaign of r2-cold-recovery to resume by the name last"),
         ("--resume", "/x/r2-x.campaign.json", "r8 status lists them"),
+        ("--level", "8", "nothing that is selected reads --level [the command line] -> leave it"),
         ("--arms", "nothing", "no such arm of r2-cold-recovery: nothing; known: array"),
     ],
 )
@@ -151,6 +152,39 @@ def test_an_option_that_cannot_be_is_named_and_nothing_is_run(
     assert said in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
     assert "$ " not in ended.stdout
+
+
+def test_a_smoke_run_of_many_blocks_is_refused(tmp_path: Path) -> None:
+    words = ["--smoke", "--dry-run", f"--runs-root={tmp_path}"]
+    codes = {}
+    for blocks in ("1", "2"):
+        ended = subprocess.run(
+            [
+                *[sys.executable, "-m", "pytest", "-q", "r8/scenarios/test_r2_cold_recovery.py"],
+                *[*words, f"--blocks={blocks}"],
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        codes[blocks] = ended.returncode, "and --blocks asks for 2" in ended.stdout
+    assert codes == {"1": (0, False), "2": (4, True)}
+
+
+def test_an_option_of_the_cross_check_alone_is_none_of_a_bench() -> None:
+    for file, code in (("test_cross_check.py", 0), ("test_bench_data.py", 4)):
+        ended = subprocess.run(
+            [
+                *[sys.executable, "-m", "pytest", "-q", f"r8/scenarios/{file}", "--collect-only"],
+                "--level=8",
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == code, ended.stdout
 
 
 def test_the_cells_of_rounds_do_not_bear_the_names_of_another_rounds_order(tmp_path: Path) -> None:

@@ -77,13 +77,16 @@ WORDS = [
     (REHEARSAL, "schema = 2", "schema = 99", "schema 99 is not 2"),
     (REHEARSAL, 'name = "local"\n', 'name = "elsewhere"\n', "host names 'local'"),
     (REHEARSAL, 'arms = ["unpatched"', 'arms = ["unpached"', "'unpached', which is not defined"),
+    (REHEARSAL, 'patch = "patched"', 'patch = "pached"', '-> write patch = "patched"'),
+    (REHEARSAL, 'basis = "modelled"', 'basis = "modeled"', '-> write basis = "modelled"'),
     (REHEARSAL, 'basis = "modelled"', 'basis = "true"', 'write one of "measured", "modelled"'),
     (REHEARSAL, 'lmcache = "0.5.6"', 'lmcache = "0.5.9"', "which [rehearsal] does not install"),
     (REHEARSAL, "[rehearsal.models.r3-tp4x2]", "[rehearsal.models.r3-tp4]", "write r3-tp4x2"),
     (REHEARSAL, "levels = { pool-cross", "levels = { pool-x", "'pool-x', which is no arm here"),
 ]
 CONTRACTS = [
-    ('role = "pool"', 'role = "pol"', 'write one of "array", "local"'),
+    ('role = "pool"', 'role = "pol"', '-> write role = "pool"'),
+    ('role = "pool"', 'role = "what"', 'write one of "array", "local"'),
     ('role = "pool"\n', "", "arms.pool.role is missing"),
     ('kv = "none"', 'kv = "disk"', "gives kv, patch or reads to the role recompute"),
     ('{ patch = "unpatched" }\nengine', '{ lmcache = "0.5.0" }\nengine', "patch is missing"),
