@@ -9,7 +9,6 @@ BYTES_PER_MB = 1_000_000
 BYTES_PER_GBIT = 125_000_000
 BYTES_PER_GIB = 1 << 30
 BYTES_PER_MIB = 1 << 20
-BYTES_PER_KIB = 1 << 10
 # The kernel counts block IO in units of 512 bytes whatever the device's own block size is.
 BYTES_PER_SECTOR = 512
 
@@ -22,11 +21,6 @@ def s_from_ns(duration_ns: float) -> float:
 def ms_from_ns(duration_ns: float) -> float:
     """Milliseconds from nanoseconds."""
     return duration_ns / NS_PER_MS
-
-
-def ns_from_s(duration_s: float) -> int:
-    """Nanoseconds from seconds, rounded to the nearest."""
-    return round(duration_s * NS_PER_S)
 
 
 def gb_per_s(rate_bytes_per_s: float, gb_bytes: int = BYTES_PER_GB) -> float:

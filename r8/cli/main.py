@@ -218,7 +218,8 @@ def _needs_checkout(args: argparse.Namespace) -> int:
 
 def _judge(args: argparse.Namespace) -> int:
     runs = evidences(args.runs)
-    verdicts = judge(runs, load_claims(), references=references(args.reference, runs))
+    others = references(args.reference, runs)
+    verdicts = judge(runs, load_claims(), references=others)
     code = exit_code(verdicts)
     if args.json:
         rows = [dataclasses.asdict(verdict) for verdict in verdicts]
@@ -226,6 +227,10 @@ def _judge(args: argparse.Namespace) -> int:
     else:
         page(summary(runs, verdicts))
         line(f"{headline(verdicts)}; exit code {code}")
+        if not others:
+            line(
+                "no reference runs: claims against them are not judged; --reference DIR names some"
+            )
     return code
 
 

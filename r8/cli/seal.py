@@ -117,4 +117,6 @@ def _keygen(args: argparse.Namespace) -> int:
         print_json({"private": str(args.file), "public": str(public)})
     else:
         line(f"private key {args.file} (keep it), public key {public} (give it away)")
+        if any((folder / ".git").exists() for folder in args.file.absolute().parents):
+            line("git looks after this folder: move the private key out of it, or ignore it")
     return 0

@@ -37,8 +37,10 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb = subparsers.add_parser("sql", help="DuckDB with every view over runs, figures, bundles")
     words = "one or more statements; without: from standard input, or asked one by one"
     verb.add_argument("statements", nargs="?", metavar="SQL", help=words)
-    words = "run directories, folders, bundles, or s3:// and https:// paths (default: data/runs, "
-    words += "and data/reference of the checkout)"
+    words = (
+        "run directories, folders, bundles, or s3:// and https:// paths, behind the SQL (default: "
+    )
+    words += "data/runs, and data/reference of the checkout)"
     verb.add_argument("--runs", nargs="+", default=[], metavar="RUN", help=words)
     words = "a directory that statements may read and write, as in COPY (...) TO 'DIR/rows.csv'"
     verb.add_argument(

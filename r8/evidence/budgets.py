@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from r8.errors import EvidenceError
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 # Tables that stay on the disk while they are asked; the others are copied into DuckDB's memory.
 WIDE_TABLES = frozenset({"probes", "chunks"})
 

@@ -5,6 +5,7 @@ A float is a pause of the server in seconds; what stands between two pauses arri
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,7 @@ def counts(said: Any, **more: Any) -> bytes:
 
 
 def with_counts(part: bytes, said: Any) -> bytes:
-    return part.replace(b"}\n\n", b', "usage": %s}\n\n' % _json(said))
-
-
-def _json(said: Any) -> bytes:
-    return event({"x": said})[len(b'data: {"x": ') : -len(b"}\n\n")]
+    return part.replace(b"}\n\n", b', "usage": %s}\n\n' % json.dumps(said).encode())
 
 
 def used(prompt: int, answer: int) -> dict[str, int]:

@@ -35,7 +35,7 @@ def dry_run(
     """Lines to print: comments, and `here$ command`."""
     kind_of(loaded.site, matrix.scenario).require(loaded, matrix)
     scenario, testbed = scenario_on(loaded, matrix.scenario), imagined(loaded.site)
-    yield f"# campaign {matrix.campaign_id}: {matrix.blocks} blocks, {len(places)} cells, "
+    yield f"# campaign {matrix.campaign_id}: {matrix.blocks} blocks, {len(places)} cells"
     yield f"# site {loaded.site.name} ({loaded.path}), seed {matrix.seed}; nothing is run"
     yield from _hosts(testbed)
     measured: set[tuple[str, int]] = set()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from r8.lab.transfer.stage import Stage, Transfer
 
 TOOL = Path(__file__).with_name("tools") / "write_checkpoint.py"
-FULL_EACH, SHARDED = "full-each", "sharded"  # the layouts: tools of the arms
+FULL_EACH = "full-each"  # the layout in which every worker writes all of it: a tool of the arms
 EARLIER, MEASURED = "step-1", "step-2"
 PARTIAL = ".partial"
 # As large as the matrices of a small model; the earlier checkpoint is one of them a rank.

@@ -129,6 +129,16 @@ def test_judge_exits_by_verdict(capsys: pytest.CaptureFixture[str], run_dir: Pat
     assert out.splitlines()[-1].endswith("exit code 5")
 
 
+def test_a_judge_without_references_says_so(
+    capsys: pytest.CaptureFixture[str], run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the wheel is, which ships none."""
+    monkeypatch.setattr("r8.cli.run_arguments.REFERENCE_ROOT", run_dir / "nowhere")
+    code, out, _ = out_of(capsys, "judge", str(run_dir))
+    assert code == 5
+    assert out.splitlines()[-1].startswith("no reference runs: claims against them are not judged")
+
+
 def test_judge_finds_runs_below_a_folder_and_prints_json(
     capsys: pytest.CaptureFixture[str], run_dir: Path
 ) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from r8.lab.machine import supervisor
+from r8.tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 SITE = ROOT / "data" / "sites" / "rehearsal.toml"
@@ -68,7 +67,7 @@ def changed_site(work: Path, *pairs: tuple[str, str]) -> Path:
     # Not the shipped site's: a long list and a rehearsal may run beside each other.
     ports = [
         (f"port = {port}", f"port = {free}")
-        for port, free in zip(PORTS, _free_ports(), strict=True)
+        for port, free in zip(PORTS, free_ports(len(PORTS)), strict=True)
     ]
     for old, new in [*ports, *pairs]:
         assert old in text, old
@@ -76,14 +75,6 @@ def changed_site(work: Path, *pairs: tuple[str, str]) -> Path:
     path = work / "site.toml"
     path.write_text(text)
     return path
-
-
-def _free_ports() -> list[int]:
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in PORTS]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def _processes(home: Path) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +19,7 @@ from r8.lab.preflight.dry_run import dry_run
 from r8.lab.site.load import load_site
 from r8.lab.site.matrix import cell_states, find_matrix, mark_broken
 from r8.lab.site.plan import places
+from r8.tests.support.ports import free_port
 from r8.tests.support.standins import Standins, stand_in, standin_site
 
 if TYPE_CHECKING:
@@ -34,13 +34,6 @@ pytestmark = pytest.mark.qualify
 
 SCENARIO = "r2-cold-recovery"
 ARMS = ("array", "local-nvme", "recompute")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -119,3 +119,14 @@ def test_a_file_that_is_no_key_is_one_line(tmp_path: Path, text: str) -> None:
         keys.public_key(path)
     with pytest.raises(R8Error, match="not an Ed25519 key"):
         keys.Ed25519Key(path)
+
+
+def test_a_key_made_where_git_looks_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["keygen", str(tmp_path / "apart")]) == 0
+    assert "git looks after this folder" not in capsys.readouterr().out
+    (tmp_path / "checkout" / ".git").mkdir(parents=True)
+    (tmp_path / "checkout" / "deep").mkdir()
+    assert cli.main(["keygen", str(tmp_path / "checkout" / "deep" / "key")]) == 0
+    assert "git looks after this folder: move the private key out of it" in capsys.readouterr().out

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from r8.errors import EngineError
 from r8.lab.campaign.engine import engine_env, launch, read_config, stop, wait_ready, with_root_pid
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.load import load_site
+from r8.tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from r8.lab.site.file import Site
@@ -67,13 +67,6 @@ def test_extra_config_reaches_lmcache_as_json() -> None:
     assert engine_env({"A": "1"}, {}) == {"A": "1"}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def test_a_server_that_is_there_already_is_not_taken_for_ours(tmp_path: Path) -> None:
     """Its health check is green: the engine of this run would end, and the other be measured."""
     site = _site(("true",))
@@ -100,7 +93,7 @@ def test_a_server_that_never_gets_ready_is_named_with_its_last_words(
 ) -> None:
     site = _site((sys.executable, "-c", code))
     log = tmp_path / "server.log"
-    instance = msgspec.structs.replace(site.instances[0], port=_free_port())
+    instance = msgspec.structs.replace(site.instances[0], port=free_port())
     with Supervisor(tmp_path / "supervisor") as supervisor:
         engine = launch(supervisor, site, instance, {}, list(site.engine.command), log)
         with pytest.raises(EngineError, match=said) as raised:
@@ -117,7 +110,7 @@ def test_behind_a_hosts_prefix_the_engine_is_not_the_prefix(tmp_path: Path) -> N
     host = msgspec.structs.replace(site.hosts[0], exec_prefix=("sh", "-c", '"$@" & wait', "prefix"))
     site = msgspec.structs.replace(site, hosts=(host,))
     name = f"test-{tmp_path.name}"
-    instance = msgspec.structs.replace(site.instances[0], name=name, port=_free_port())
+    instance = msgspec.structs.replace(site.instances[0], name=name, port=free_port())
     site = msgspec.structs.replace(site, instances=(instance,))
     with Supervisor(tmp_path / "supervisor") as supervisor:
         engine = launch(supervisor, site, instance, {}, ["sleep", "60"], tmp_path / "server.log")
@@ -146,7 +139,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Healthy).serve_forever()
 def test_a_healthy_server_that_lost_its_kv_tier_at_start_is_stopped_with_its_own_line(
     tmp_path: Path, *, whole: bool
 ) -> None:
-    port = _free_port()
+    port = free_port()
     said = (
         "all well" if whole else "LMCache ERROR: System will operate in degraded mode (recompute)"
     )

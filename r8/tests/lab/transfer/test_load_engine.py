@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import http.server
 import os
-import socket
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from safetensors.numpy import save_file
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.transfer.engine_loading import TOOL
 from r8.lab.transfer.worker_pool import WorkerPool, WorkerSpec, start_pool
+from r8.tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,14 +81,8 @@ def model(tmp_path: Path) -> Path:
     return home
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _order(tmp_path: Path, model: Path, how: str = "well", **more: Any) -> dict[str, Any]:
-    port = _free_port()
+    port = free_port()
     base = {
         "do": "start",
         "path": str(model),
