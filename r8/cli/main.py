@@ -228,9 +228,7 @@ def _judge(args: argparse.Namespace) -> int:
         page(summary(runs, verdicts))
         line(f"{headline(verdicts)}; exit code {code}")
         if not others:
-            line(
-                "no reference runs: claims against them are not judged; --reference DIR names some"
-            )
+            line("no reference runs: claims against them are not judged; name some by --reference")
     return code
 
 

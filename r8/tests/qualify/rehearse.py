@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from r8.lab.machine import supervisor
-from r8.tests.support.ports import free_ports
+from r8.tests.support.standins import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 SITE = ROOT / "data" / "sites" / "rehearsal.toml"

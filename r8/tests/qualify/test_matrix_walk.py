@@ -19,8 +19,7 @@ from r8.lab.preflight.dry_run import dry_run
 from r8.lab.site.load import load_site
 from r8.lab.site.matrix import cell_states, find_matrix, mark_broken
 from r8.lab.site.plan import places
-from r8.tests.support.ports import free_port
-from r8.tests.support.standins import Standins, stand_in, standin_site
+from r8.tests.support.standins import Standins, free_port, stand_in, standin_site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

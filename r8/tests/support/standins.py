@@ -6,9 +6,11 @@ prove command text and the order of things, never a measurement: nothing here is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,3 +141,17 @@ def standin_site(tmp_path: Path, ports: dict[int, int]) -> Path:
     path = tmp_path / "site.toml"
     path.write_text(text)
     return path
+
+
+def free_ports(count: int) -> list[int]:
+    """So many different ports of this host that were free a moment ago."""
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
+
+
+def free_port() -> int:
+    """A port of this host that was free a moment ago."""
+    return free_ports(1)[0]

@@ -14,7 +14,7 @@ from r8.errors import EngineError
 from r8.lab.campaign.engine import engine_env, launch, read_config, stop, wait_ready, with_root_pid
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.site.load import load_site
-from r8.tests.support.ports import free_port
+from r8.tests.support.standins import free_port
 
 if TYPE_CHECKING:
     from r8.lab.site.file import Site

@@ -22,7 +22,7 @@ from safetensors.numpy import save_file
 from r8.lab.machine.supervisor import Supervisor
 from r8.lab.transfer.engine_loading import TOOL
 from r8.lab.transfer.worker_pool import WorkerPool, WorkerSpec, start_pool
-from r8.tests.support.ports import free_port
+from r8.tests.support.standins import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
