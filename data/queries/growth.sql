@@ -78,16 +78,21 @@ GROUP BY probe, host, device, counter;
 
 -- The fastest stretch of at least width_ns of a counter of bytes (of sectors, for a block device)
 -- inside a window: bytes over the shortest such stretch from each reading on, less what was in
--- flight at its begin: that may have crossed the link before it and is counted on completion.
+-- flight at its begin: that may have crossed the link before it and is counted on completion. The
+-- gauge alone acquits nobody (some kernels let it wrap): at most twice as many requests are taken
+-- off as the time of the completed reads says were under way on average, and at most half of those
+-- that ended in the stretch; requests of more than half a second would be needed for more.
 CREATE OR REPLACE MACRO fastest_stretch(
     of_run, of_probe, of_host, of_device, of_counter, begin_ns, end_ns, width_ns) AS TABLE
 WITH readings AS (
     SELECT mono_ns, max(value) FILTER (counter = of_counter) AS total,
            coalesce(max(value) FILTER (counter = 'in_flight'), 0) AS in_flight,
-           max(value) FILTER (counter = 'reads') AS reads
+           max(value) FILTER (counter = 'reads') AS reads,
+           max(value) FILTER (counter = 'read_ms') AS read_ms
     FROM counters
     WHERE run_id = of_run AND probe = of_probe AND host = of_host AND device = of_device
-      AND value IS NOT NULL AND counter IN (of_counter, 'in_flight', 'reads') AND mono_ns BETWEEN begin_ns AND end_ns
+      AND value IS NOT NULL AND counter IN (of_counter, 'in_flight', 'reads', 'read_ms')
+      AND mono_ns BETWEEN begin_ns AND end_ns
     GROUP BY mono_ns
 ),
 known AS (
@@ -95,9 +100,10 @@ known AS (
     FROM readings WHERE total IS NOT NULL
 ),
 pairs AS (
-    SELECT b.mono_ns - a.mono_ns AS span_ns, b.total - a.total AS moved,
-           CASE WHEN b.reads > a.reads
-                THEN a.in_flight * (b.total - a.total) / (b.reads - a.reads) ELSE 0 END AS carried
+    SELECT b.mono_ns - a.mono_ns AS span_ns, b.total - a.total AS moved, b.reads - a.reads AS ended,
+           2 * (b.read_ms - a.read_ms) * 1e6 / span_ns AS plausible,
+           greatest(least(a.in_flight, coalesce(plausible, 0), ended / 2), 0) AS under_way,
+           CASE WHEN ended > 0 THEN under_way * moved / ended ELSE 0 END AS carried
     FROM known a
     -- A window shorter than the width is one stretch itself.
     ASOF JOIN (SELECT *, mono_ns - least(width_ns, end_ns - begin_ns) AS start_ns FROM known) b

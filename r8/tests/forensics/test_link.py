@@ -25,6 +25,8 @@ CALIBRATION = (1001 * S, 1003 * S)
 KNOWN = 100_000_000
 ARRAY: dict[str, Any] = {"kv_device": "md0", "kv_members": ("nvme2n1", "nvme3n1")}
 
+MS = 1_000_000
+
 
 def nic_rows(total: Callable[[int], int], counter: str, device: str = "ens1") -> list[Any]:
     return [
@@ -163,10 +165,27 @@ def test_c9_grants_what_was_in_flight_at_the_begin_of_the_second(tmp_path: Path)
                 # Requests of 128 KiB, eight of them always in flight.
                 added.append({**row, "counter": "reads", "value": row["value"] // 256})
                 added.append({**row, "counter": "in_flight", "value": 8})
+                added.append({**row, "counter": "read_ms", "value": 8 * row["mono_ns"] // MS})
         tables["probes"] += added
 
     spec = SyntheticRun(link_bytes_per_s=8_000_000)
     assert findings(judged_run(tmp_path, spec, in_flight))["C9"].answer is Answer.HELD
+
+
+def test_c9_is_not_held_by_a_gauge_that_wrapped(tmp_path: Path) -> None:
+    def wrapped(tables: Tables) -> None:
+        added = []
+        for row in tables["probes"]:
+            if row["device"] == "loop0" and row["counter"] == "read_sectors":
+                added.append({**row, "counter": "reads", "value": row["value"] // 256})
+                added.append({**row, "counter": "in_flight", "value": 4294967295})
+                added.append({**row, "counter": "read_ms", "value": 8 * row["mono_ns"] // MS})
+        tables["probes"] += added
+
+    # The device moves 8.4 MB/s.
+    for link, answer in ((8_000_000, Answer.HELD), (2_000_000, Answer.REFUTED)):
+        spec = SyntheticRun(link_bytes_per_s=link, run_id=f"link-{link}")
+        assert findings(judged_run(tmp_path, spec, wrapped))["C9"].answer is answer
 
 
 def test_c9_holds_the_adapter_to_the_link_as_well(tmp_path: Path) -> None:

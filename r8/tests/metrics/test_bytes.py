@@ -40,6 +40,18 @@ def test_device_bytes_lie_between_the_samples_that_enclose_the_phase(tmp_path: P
     assert (found.value, found.unit, found.n) == (1000 * 512, "bytes", 3)
 
 
+def test_a_counter_that_began_anew_long_before_a_phase_is_whole_in_it(tmp_path: Path) -> None:
+    probes = only(
+        sample(MEASURE_BEGIN - 200 * S, 900),
+        sample(MEASURE_BEGIN - 100 * S, 5, epoch=1),
+        sample(MEASURE_BEGIN - S, 100, epoch=1),
+        sample(END, 1100, epoch=1),
+        sample(END + 100 * S, 3, epoch=2),
+    )
+    found = metric(tmp_path, SyntheticRun(), "device_read_bytes", probes=probes)
+    assert (found.value, found.reason) == (1000 * 512, None)
+
+
 @pytest.mark.parametrize(
     ("samples", "reason"),
     [

@@ -25,6 +25,7 @@ CREATE TABLE files (run_id VARCHAR, moment VARCHAR, path VARCHAR, size_bytes BIG
                     resident_bytes BIGINT, self_test BOOLEAN, reason VARCHAR, mono_ns BIGINT);
 CREATE MACRO run_table(name) AS TABLE FROM files;
 """
+MS = 1_000_000
 Sample = tuple[int, float | None] | tuple[int, float | None, int]
 
 
@@ -171,20 +172,45 @@ def test_the_fastest_stretch_is_at_least_as_long_as_it_was_asked(
     assert stretch(made, "nic", "rx", 41) == (100, 40)
 
 
-def test_what_was_in_flight_at_the_begin_of_a_stretch_is_none_of_it(
+@pytest.mark.parametrize(
+    ("in_flight", "read_ms", "reads", "sectors"),
+    [
+        (4, 80, 10, 60),  # 80 ms of reads in 40 ms: two on average, and twice as many are granted
+        (4, 60, 10, 70),  # twice one and a half
+        (6, 1000, 10, 50),  # half of those that ended, whatever else is said
+        (5, 1000, 10, 50),
+        (4294967295, 80, 10, 60),  # a gauge that wrapped
+        (2**53, 10**12, 10, 50),
+        (-1, 80, 10, 100),
+        (4, -80, 10, 100),
+        (4, None, 10, 100),
+        (None, 80, 10, 100),
+        (4, 80, 0, 100),  # nothing ended
+        (4, 80, -3, 100),
+    ],
+)
+def test_what_was_in_flight_at_the_begin_is_taken_off_as_far_as_others_bear_it_out(
     made: duckdb.DuckDBPyConnection,
+    in_flight: int | None,
+    read_ms: int | None,
+    reads: int,
+    sectors: int,
 ) -> None:
-    """Ten requests of 10 sectors ended in the stretch; four of them were under way before it."""
-    put(made, [(10, 0), (50, 100)], counter="read_sectors")
-    put(made, [(10, 5), (50, 15)], counter="reads")
-    put(made, [(10, 4), (50, 9)], counter="in_flight")
-    assert stretch(made, "disk", "read_sectors", 40) == (512 * 60, 40)
+    """A hundred sectors in ten requests within 40 ms."""
+    begin, end = 10 * MS, 50 * MS
+    put(made, [(begin, 0), (end, 100)], counter="read_sectors")
+    put(made, [(begin, 5), (end, 5 + reads)], counter="reads")
+    put(made, [(begin, in_flight), (end, in_flight)], counter="in_flight")
+    put(made, [(begin, 0), (end, read_ms)], counter="read_ms")
+    sql = "FROM fastest_stretch('r', 'disk', 'h', 'd', 'read_sectors', ?, ?, ?)"
+    assert one(made, sql, begin, end, end - begin) == (512 * sectors, end - begin)
 
 
 def test_the_fastest_stretch_is_the_one_of_most_bytes_less_those_under_way(
     made: duckdb.DuckDBPyConnection,
 ) -> None:
     """Each moved 100 sectors in ten requests; nine of the first stretch's were under way before."""
+    put(made, [(10, 0), (30, 1), (50, 2)], counter="read_ms")
     put(made, [(10, 0), (30, 100), (50, 200)], counter="read_sectors")
     put(made, [(10, 0), (30, 10), (50, 20)], counter="reads")
     put(made, [(10, 9), (30, 1), (50, 0)], counter="in_flight")
