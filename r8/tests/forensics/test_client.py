@@ -91,6 +91,8 @@ def test_c10_wants_engines_to_load_together_for_half_of_the_longest(
     ) == [answer]
     # Loaders begin at the barrier itself, and engines that switch load one after the other.
     assert answers_of(released_together(job(*rows)), "c10-overlap") == []
+    for tool in ("dd", "safetensors"):
+        assert answers_of(released_together(job(*rows, tool=tool)), "c10-overlap") == []
     case = job(*rows, tool="engine", job="switch")
     assert answers_of(released_together(case), "c10-overlap") == []
 

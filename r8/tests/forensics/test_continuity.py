@@ -94,6 +94,8 @@ STATE = ("nvme", KV_RUN.kv_host, "nvme2", "state", 5, 0, 1, ["live"])
         ({7: []}, R),
         ({5: 1}, R),  # a reading without a value
         ({6: 2}, R),  # another epoch
+        ({5: 1, 7: ["connecting"]}, R),  # faults add up, none takes another off
+        ({5: 1, 6: 2}, R),
         ({3: "operstate", 7: ["up"]}, H),
         ({3: "operstate", 7: ["down"]}, R),
         ({3: "address", 7: ["traddr=1"]}, H),

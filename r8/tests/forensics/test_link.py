@@ -110,6 +110,18 @@ def test_c4_allows_the_wire_one_percent_around_its_calibration(
     assert answers_of(wire_balances(case, 1_000_000), "c4-wire") == [answer]
 
 
+@pytest.mark.parametrize(
+    ("calibrated", "now", "device"), [(None, 9, 9), (0, 9, 9), (9, None, 9), (9, 9, 0)]
+)
+def test_c4_does_not_know_a_wire_of_which_one_number_is_missing(
+    calibrated: int | None, now: int | None, device: int
+) -> None:
+    case = linked(0, received=1, known=9)
+    windows = {"'begin_ns': 2": [(calibrated,)], "'begin_ns': 0": [(now,)]}
+    case = replace(case, answers={**windows, **case.answers})
+    assert answers_of(wire_balances(case, device), "c4-wire-unknown") == [Answer.UNKNOWN]
+
+
 def test_c9_does_not_apply_where_no_link_is_declared_and_says_so(tmp_path: Path) -> None:
     found = findings(judged_run(tmp_path, SyntheticRun()))["C9"]
     assert found.answer is Answer.NOT_APPLICABLE

@@ -20,6 +20,7 @@ from r8.tests.support.stub_case import H, R, StubCase, answers_of, below
 if TYPE_CHECKING:
     from pathlib import Path
 
+ABOUT_KV = "C1 C2 C3 C4 C5 C6 C11 E1 E2 E3 N1 N2"
 RECOMPUTE = {"arm": "recompute", "role": Role.RECOMPUTE}
 
 
@@ -45,6 +46,16 @@ def test_c7_wants_no_token_from_any_cache(place: int) -> None:
         row = tuple(tokens if at == place else 0 for at in range(3))
         case = StubCase(run=synthetic_run(spec()), answers={"engine_requests": [row]})
         assert answers_of(recompute_reads_no_kv(case), "c7-tokens-found") == [answer]
+
+
+def test_an_arm_without_kv_is_not_asked_about_the_reading_of_kv(tmp_path: Path) -> None:
+    found = findings(judged_run(tmp_path, spec(), bare))
+    spared = {
+        one.rule_id
+        for one in found.values()
+        if [check.message for check in one.checks] == ["recompute-reads-no-kv"]
+    }
+    assert spared == set(ABOUT_KV.split())
 
 
 def test_c7_does_not_apply_to_an_arm_with_a_tier(tmp_path: Path) -> None:

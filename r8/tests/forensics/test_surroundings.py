@@ -114,6 +114,18 @@ def test_q3_names_what_changed_and_holds_when_nothing_did(tmp_path: Path) -> Non
     assert "swappiness: 60 -> 1" in said(found)
 
 
+def test_q3_takes_the_last_capture_of_a_moment(tmp_path: Path) -> None:
+    """A campaign that was resumed looked twice."""
+
+    def looked_before(tables: Tables) -> None:
+        last = [row for row in tables["events"] if row["name"] == "environment"][-1]
+        detail = {**json.loads(last["detail"]), "sections": {"kernel": "another"}}
+        early = {**last, "mono_ns": last["mono_ns"] - 1, "detail": json.dumps(detail)}
+        tables["events"].insert(tables["events"].index(last), early)
+
+    assert judged(tmp_path, looked_before, "Q3").answer is Answer.HELD
+
+
 def test_q3_is_unknown_when_one_end_is_missing(tmp_path: Path) -> None:
     def no_end(tables: Tables) -> None:
         last = [row for row in tables["events"] if row["name"] == "environment"][-1]

@@ -116,7 +116,7 @@ def test_w1_wants_every_file_and_directory_flushed_and_one_commit() -> None:
     assert answers_of(saved(ranks=({}, {"outcome": "failed"})), "w1-not-saved") == [R]
 
 
-def read_back(device: int, digests: tuple[str, str] = ("a", "b")) -> list[Check]:
+def read_back(device: int | None, digests: tuple[str, str] = ("a", "b")) -> list[Check]:
     def rows(*each: str) -> list[tuple[str]]:
         facts = [{"rank": at, "sha256": one, "outcome": "ok"} for at, one in enumerate(each)]
         return [(json.dumps({**one, "worker": "w", "file_bytes": 500_000}),) for one in facts]
@@ -136,6 +136,10 @@ def read_back(device: int, digests: tuple[str, str] = ("a", "b")) -> list[Check]
 @pytest.mark.parametrize(("device", "answer"), at_least(980_000))
 def test_w2_wants_the_device_to_have_given_what_was_read(device: int, answer: Answer) -> None:
     assert answers_of(read_back(device), "w2-from-the-device") == [answer]
+
+
+def test_w2_is_unknown_where_the_device_was_not_read() -> None:
+    assert answers_of(read_back(None), "w2-bytes-unknown") == [Answer.UNKNOWN]
 
 
 def test_w2_wants_every_ranks_hash() -> None:

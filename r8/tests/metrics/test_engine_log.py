@@ -114,3 +114,33 @@ def test_a_request_is_taken_with_the_last_lookup_before_its_load(
     ]
     (first,) = rows(made, "SELECT metric, value, n, reason FROM first_steps")
     assert first == ("first_step_requests", 1.0, 3, None)
+
+
+def test_loads_of_another_engine_come_before_a_request_as_far_as_its_own_do(
+    made: duckdb.DuckDBPyConnection,
+) -> None:
+    """Two engines share a device: in the time of 3 KB of its own, at most 3 KB of the other's."""
+    made.execute("UPDATE requests SET instance = 'b' WHERE request_id IN ('measure1', 'measure2')")
+    say(made, 1, "lookup", "measure0", hit_tokens=768)
+    for line, name, hit in ((2, "measure1", 256), (3, "measure2", 1024)):
+        say(made, line, "lookup", name, hit_tokens=hit)
+    made.execute("UPDATE engine_log SET instance = 'b' WHERE line > 1")
+    views(made)
+    found = rows(made, "SELECT request_id, load_bytes FROM admissions ORDER BY request_id")
+    assert found == [
+        ("measure0", 3000 + 3000),
+        ("measure1", 5000 + 3000),
+        ("measure2", 5000 + 3000),
+    ]
+
+
+def test_the_rank_that_needs_most_is_what_a_request_requires(
+    made: duckdb.DuckDBPyConnection,
+) -> None:
+    for line, worker, loaded, required in ((1, "TP0", 700, 700), (2, "TP1", 500, 900)):
+        say(made, line, "retrieved", "measure0", retrieved_tokens=loaded, required_tokens=required)
+        text = f"(Worker_{worker} pid={line}) LMCache INFO"
+        made.execute("UPDATE engine_log SET text = ? WHERE line = ?", [text, line])
+    views(made)
+    sql = "SELECT retrieved_tokens, required_tokens FROM engine_requests "
+    assert rows(made, f"{sql} WHERE request_id = 'measure0'") == [(500, 900)]

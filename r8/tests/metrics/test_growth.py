@@ -330,6 +330,7 @@ def test_the_page_cache_is_that_of_a_moment_inside_an_interval(
         ("b", 200, None, False, "denied", 20),
         ("empty", 0, 0, None, None, 15),
         ("late", 100, 50, True, None, 21),
+        ("byte", 1, 1, True, None, 12),
     ]
     for row in seen:
         for run, moment in (("r", "after_drop"), ("r", "after_measure"), ("other", "after_drop")):
@@ -340,7 +341,8 @@ def test_the_page_cache_is_that_of_a_moment_inside_an_interval(
     assert found == [
         ("a", 100, 50, True, None),
         ("b", 200, None, False, "denied"),
+        ("byte", 1, 1, True, None),
         ("empty", 0, 0, False, None),
     ]
     sums = one(made, "FROM residency_sums('r', 'after_drop', 10, 20)")
-    assert sums == (3, 1, 1, 100, 50)
+    assert sums == (4, 2, 2, 101, 51)

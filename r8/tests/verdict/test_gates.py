@@ -213,9 +213,10 @@ def test_g4_is_listed_as_not_yet_measurable() -> None:
     assert item.reasons == (Message(id="gate-g4", facts={"printed": "72 hours"}),)
 
 
-def test_an_unknown_gate_is_refused() -> None:
-    with pytest.raises(UsageError, match="G9"):
-        items("G9", r1())
+@pytest.mark.parametrize("name", ["G0", "G5", "G"])
+def test_an_unknown_gate_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"no gate '{name}'"):
+        items(name, r1())
 
 
 @pytest.mark.parametrize(
