@@ -164,7 +164,8 @@ def _ports(site: Site) -> Iterator[Fault]:
     }
     for name, plan in site.transfers.items():
         for arm in plan.every_arm:
-            if plan.job == "load" and plan.arm[arm].tool == ENGINE_TOOL:
+            own = plan.arm.get(arm)  # one without a table is told by another check
+            if own is not None and plan.job == "load" and own.tool == ENGINE_TOOL:
                 at_once = list(instances)[: max(plan.levels_of(arm))]
                 groups[f"transfers.{name}, arm {arm}"] = at_once
     told = set()
