@@ -71,7 +71,7 @@ WORDS = [
     (CHECKPOINT, "tensor_bytes =", "tensr_bytes =", "'tensr_bytes', which job checkpoint"),
     (CHECKPOINT, "cuda:{worker}", "cuda:{rank}", "not defined: 'rank'"),
     (CHECKPOINT, '"local-sharded"]', '"local-shard"]', "no table .arm.local-shard"),
-    (MODELS, '"local-engine"]', '"nfs"]', "'nfs', which is not defined"),
+    (MODELS, '"local-engine"]', '"nfs"]', "no table .arm.nfs"),
     (REHEARSAL, 'name = "rehearsal"', 'name = "rehearsal"\nsudo_password = "x"', "sudo_password"),
     (REHEARSAL, "ready_timeout_s =", "ready_timout_s =", "-> write ready_timeout_s"),
     (REHEARSAL, "\nsessions = 16", "\nsessions = 'many'", 'sessions "many" is not a whole number'),
