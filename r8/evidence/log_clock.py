@@ -96,10 +96,14 @@ def _ahead_ns(marks: Iterable[Mark], instance: str) -> int:
     hosts: dict[str, Any] = {}
     offsets: dict[str, int] = {}
     for mark in marks:
+        if mark.name not in {"engine_started", "clock_offset"}:
+            continue
+        facts = json.loads(mark.detail or "{}")
+        if not isinstance(facts, dict):
+            continue
+        wall_ns = facts.get("wall_ns")
         if mark.name == "engine_started":
-            facts = json.loads(mark.detail or "{}")
-            hosts[facts.get("instance", "")] = facts.get("host")
-        elif mark.name == "clock_offset":
-            facts = json.loads(mark.detail or "{}")
-            offsets[facts["host"]] = facts["wall_ns"]
+            hosts[str(facts.get("instance", ""))] = facts.get("host")
+        elif isinstance(wall_ns, int):
+            offsets[str(facts.get("host"))] = wall_ns
     return offsets.get(str(hosts.get(instance)), 0)

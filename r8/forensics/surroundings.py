@@ -70,7 +70,7 @@ def host_unchanged(case: Case) -> list[Check]:
             unit="sections",
             facts={
                 "sections": len(old),
-                "absent": ", ".join(absent) if isinstance(absent, list) else "",
+                "absent": ", ".join(map(str, absent)) if isinstance(absent, list) else "",
                 "changes": "; ".join(shown)[:400],
             },
         )

@@ -60,7 +60,7 @@ def test_where_no_library_sees_a_card_the_tools_that_do_are_asked_once_a_minute(
 
     def run(argv: tuple[str, ...]) -> ToolRun:
         asked.append(argv[0])
-        text = capture("npu_smi_info_table.txt") if len(asked) < 8 else "busy\n"
+        text = capture("npu_smi_info_table.txt") if len(asked) <= len(TOOLS) + 1 else "busy\n"
         return ToolRun(argv=argv, stdout=text) if argv[0] == "npu-smi" else no_tool(argv)
 
     now_ns = 0

@@ -114,3 +114,21 @@ def test_a_line_of_another_host_is_moved_onto_our_clock() -> None:
     moved = clock(line, line, host="node1", ahead_ns=2 * S).instants(line)
     assert moved["wall_ns"] == BEGIN_WALL + 10 * S
     assert clock(line, line).instants(line)["wall_ns"] == BEGIN_WALL + 12 * S
+
+
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("engine_started", '"text"'),
+        ("engine_started", '{"instance": {}}'),
+        ("clock_offset", "[]"),
+        ("clock_offset", "{}"),
+        ("clock_offset", '{"host": [], "wall_ns": "2"}'),
+    ],
+)
+def test_a_mark_of_another_form_moves_no_line(name: str, detail: str) -> None:
+    line = lmcache("2026-11-30 12:00:12,000")
+    odd = Mark(mono_ns=BEGIN_MONO + 2, wall_ns=BEGIN_WALL + 2, name=name, detail=detail)
+    made = LogClock([*marks(), odd], "a")
+    made.set_zone(line, line)
+    assert made.instants(line)["wall_ns"] == BEGIN_WALL + 12 * S

@@ -114,6 +114,12 @@ def test_q3_names_what_changed_and_holds_when_nothing_did(tmp_path: Path) -> Non
     assert "swappiness: 60 -> 1" in said(found)
 
 
+def test_q3_shows_what_a_capture_lacks_whatever_it_says(tmp_path: Path) -> None:
+    odd = lambda tables: captures(tables, "begin", unavailable=[[], None, "gpu"])  # noqa: E731
+    found = judged(tmp_path, odd, "Q3")
+    assert "unavailable here: [], None, gpu" in said(found)
+
+
 def test_q3_takes_the_last_capture_of_a_moment(tmp_path: Path) -> None:
     """A campaign that was resumed looked twice."""
 
