@@ -196,7 +196,8 @@ def load_ledger(folder: Path | None = None) -> Ledger:
             figures[row["figure_id"]] = _figure(row)
     figures = _with_bases(figures, relations)
     for reprint in document.get("reprint", []):
-        figures |= _reprinted(figures, reprint)
+        with _blamed(where, "a reprint"):
+            figures |= _reprinted(figures, reprint)
     ledger = Ledger(figures=figures, relations=tuple(relations), where=where)
     _check(ledger)
     return ledger
@@ -207,9 +208,10 @@ def _blamed(where: str, what: str) -> Iterator[None]:
     """A fault found inside, told in one line that names the row or the relation."""
     try:
         yield
-    except (ValueError, ArithmeticError) as fault:
+    except (KeyError, ValueError, ArithmeticError) as fault:
+        why = f"key {fault} is missing" if isinstance(fault, KeyError) else str(fault)
         raise UsageError(
-            f"{what}: {fault}", where=where, next_step="correct the ledger and run it again"
+            f"{what}: {why}", where=where, next_step="correct the ledger and run it again"
         ) from fault
 
 

@@ -95,6 +95,7 @@ def test_a_folder_without_figures_is_named(tmp_path: Path) -> None:
         ("format = 1", "format 1"),
         ("format = 2\n[[relation]]\nkind = 'hope'", "unknown kind"),
         ("format = 2\n[[relation]]\nkind = 'ceiling'\nfigures = ['a']", "'limit' is missing"),
+        ("format = 2\n[[reprint]]\nreport = 'R2'", "a reprint: key 'figures' is missing"),
         (
             "format = 2\n[[relation]]\nkind = 'ceiling'\nfigures = ['b']\nlimit = 'a'",
             "no figure 'b'",
