@@ -14,7 +14,7 @@ PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "third party",
         "a cluster and a site file: nox -s reproduce-r1 -- --site my-site.toml",
-        ("preflight", "patch", "status", "recover", "clean"),
+        ("power", "preflight", "patch", "status", "recover", "clean"),
     ),
     (
         "analyst",
@@ -31,7 +31,6 @@ PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "gate",
             "judge",
             "rounds",
-            "power",
             "certificate",
             "explain",
             "report",

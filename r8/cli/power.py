@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from r8.claims.reader import is_published, load_claims
 from r8.cli.run_arguments import REFERENCE_ROOT, evidences
 from r8.console import line, page, print_json, table
 from r8.errors import UsageError
+from r8.forensics.certificate import objections
 from r8.units import s_from_ns
 from r8.verdict.intervals import MIN_BLOCKS_FOR_INTERVAL
 from r8.verdict.power import (
@@ -30,6 +32,7 @@ from r8.verdict.power import (
 from r8.verdict.session import open_session
 
 if TYPE_CHECKING:
+    from r8.model import Claim
     from r8.verdict.session import Session
 
 # What the shipped sites plan.
@@ -55,30 +58,19 @@ def add_verbs(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.set_defaults(func=_power)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Basis:
+    """What a plan's chances stand on."""
+
+    pilot: Pilot
+    words: str  # measured or modelled runs, or an assumption
+    blocks: int | None  # of the pilot; None where nobody ran one
+    block_ns: float | None
+
+
 def _power(args: argparse.Namespace) -> int:
-    claims = [one for one in load_claims(args.scenario) if not is_published(one)]
-    if not claims:
-        known = ", ".join(sorted({one.scenario for one in load_claims() if not is_published(one)}))
-        raise UsageError(
-            "no claim of R8's own is about this scenario",
-            where=args.scenario,
-            next_step=f"name one of {known}",
-        )
-    if args.spread is None:
-        session = _session(args)
-        pilot = pilot_of(session, claims)
-        block_ns = median(row[0] for row in session.rows(_BLOCK_NS, {}))
-    else:
-        pilot = assumed(next(one for one in claims if one.kind == EQUIVALENCE), args.spread)
-        block_ns = None
-    if pilot is None:
-        raise UsageError(
-            "the pilot has fewer than two blocks in which every claim has a number",
-            where=args.scenario,
-            next_step="name more runs with --pilot, or assume a spread with --spread",
-        )
-    of_pilot = None if args.spread is not None else len(pilot.within)
-    fixed = args.reference_blocks or of_pilot
+    basis = _assumption(args) if args.spread is not None else _measured(args)
+    fixed = args.reference_blocks or basis.blocks
     reference_blocks = fixed or args.blocks
     if min(args.blocks, reference_blocks) < MIN_BLOCKS_FOR_INTERVAL or args.blocks > BLOCKS_MAX:
         raise UsageError(
@@ -86,15 +78,58 @@ def _power(args: argparse.Namespace) -> int:
             where="--blocks, --reference-blocks",
             next_step="plan at least two, so that there is an interval",
         )
-    found = chances(pilot, args.blocks, reference_blocks)
-    needed = {one: blocks_for(pilot, one, fixed) for one in AT}
+    found = chances(basis.pilot, args.blocks, reference_blocks)
+    needed = {one: blocks_for(basis.pilot, one, fixed) for one in AT}
     if args.json:
-        print_json(_machine(pilot, found, needed, block_ns))
+        print_json(_machine(basis, found, needed))
     else:
-        page(_table(pilot, found))
-        for text in _sentences(pilot, found, needed, block_ns, assumed=args.spread is not None):
+        page(_table(basis.pilot, found))
+        for text in _sentences(basis, found, needed):
             line(text)
     return 0
+
+
+def _claims(scenario: str) -> list[Claim]:
+    own = [one for one in load_claims() if not is_published(one)]
+    found = [one for one in own if one.scenario == scenario]
+    if not found:
+        raise UsageError(
+            "no claim of R8's own is about this scenario",
+            where=scenario,
+            next_step=f"name one of {', '.join(sorted({one.scenario for one in own}))}",
+        )
+    return found
+
+
+def _assumption(args: argparse.Namespace) -> _Basis:
+    claims = sorted(_claims(args.scenario), key=lambda one: one.kind != EQUIVALENCE)
+    words = "an assumed spread, nothing was measured"
+    return _Basis(pilot=assumed(claims[0], args.spread), words=words, blocks=None, block_ns=None)
+
+
+def _measured(args: argparse.Namespace) -> _Basis:
+    claims, session = _claims(args.scenario), _session(args)
+    for finding in objections(session.runs, session.findings, session.runs):
+        raise UsageError(
+            f"rule {finding.rule_id} refuses a run of the pilot",
+            where=finding.run_id,
+            next_step="see `r8 certificate RUN`, and name a pilot whose runs all count",
+        )
+    pilot = pilot_of(session, claims)
+    if pilot is None:
+        raise UsageError(
+            "the pilot has fewer than two blocks in which every claim has a number",
+            where=args.scenario,
+            next_step="name more runs with --pilot, or assume a spread with --spread",
+        )
+    kinds = ", ".join(sorted({str(run.basis) for run in session.runs}))
+    blocks = len(pilot.within)
+    return _Basis(
+        pilot=pilot,
+        words=f"{kinds}, {blocks} blocks of {len(pilot.means)} campaigns",
+        blocks=blocks,
+        block_ns=median(row[0] for row in session.rows(_BLOCK_NS, {})),
+    )
 
 
 def _session(args: argparse.Namespace) -> Session:
@@ -132,16 +167,18 @@ def _rows(pilot: Pilot, found: Chances) -> list[dict[str, object]]:
     ]
 
 
-def _machine(
-    pilot: Pilot, found: Chances, needed: dict[float, int | None], block_ns: float | None
-) -> dict[str, object]:
+def _machine(basis: _Basis, found: Chances, needed: dict[float, int | None]) -> dict[str, object]:
     return {
+        "basis": basis.words,
+        "estimator": "normal draws of the pilot's covariance, judged by t intervals",
+        "draws": DRAWS,
+        "seed": SEED,
         "blocks": found.blocks,
         "reference_blocks": found.reference_blocks,
-        "block_ns": block_ns,
+        "block_ns": basis.block_ns,
         "chance_exit_0": found.all_reproduced,
         "blocks_needed": {str(one): blocks for one, blocks in needed.items()},
-        "claims": _rows(pilot, found),
+        "claims": _rows(basis.pilot, found),
     }
 
 
@@ -155,24 +192,11 @@ def _table(pilot: Pilot, found: Chances) -> str:
     return table(rows, heads)
 
 
-def _sentences(
-    pilot: Pilot,
-    found: Chances,
-    needed: dict[float, int | None],
-    block_ns: float | None,
-    *,
-    assumed: bool,
-) -> list[str]:
-    basis = (
-        "an assumed spread, nothing was measured"
-        if assumed
-        else f"{len(pilot.within)} blocks of {len(pilot.means)} campaigns"
-    )
-    minutes = (
-        "" if block_ns is None else f", about {found.blocks * s_from_ns(block_ns) / 60:.0f} min"
-    )
+def _sentences(basis: _Basis, found: Chances, needed: dict[float, int | None]) -> list[str]:
+    block_s = None if basis.block_ns is None else s_from_ns(basis.block_ns)
+    minutes = "" if block_s is None else f", about {found.blocks * block_s / 60:.0f} min"
     told = [
-        f"basis: {basis}; simulated, seed {SEED}, {DRAWS} campaigns",
+        f"basis: {basis.words}; simulated, seed {SEED}, n = {DRAWS} campaigns",
         (
             f"an honest run of {found.blocks} blocks{minutes}, against {found.reference_blocks} of "
             f"the reference: every claim REPRODUCED in {found.all_reproduced:.0%} of campaigns"
@@ -182,9 +206,10 @@ def _sentences(
         if blocks is None:
             told.append(f"for {chance:.0%}: more than {BLOCKS_MAX} blocks; no plan decides it")
             continue
-        hours = "" if block_ns is None else f", {blocks * s_from_ns(block_ns) / 3600:.1f} h"
+        hours = "" if block_s is None else f", {blocks * block_s / 3600:.1f} h"
         told.append(f"for {chance:.0%}: {blocks} blocks{hours}")
-    least = min(range(len(pilot.claims)), key=lambda at: found.reproduced[at])
+    claims = basis.pilot.claims
+    least = min(range(len(claims)), key=lambda at: found.reproduced[at])
     if found.reproduced[least] < min(AT):
-        told.append(f"what decides it: {pilot.claims[least].claim_id}")
+        told.append(f"what decides it: {claims[least].claim_id}")
     return told

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
+from r8.claims.reader import load_claims
 from r8.cli import main as cli
+from r8.tests.support.judged_run import judged_run
+from r8.tests.support.run_factory import SyntheticRun
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 R1 = "r1-parallel-read"
 
@@ -20,11 +27,12 @@ def told(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]
 def test_the_reference_runs_are_the_pilot(capsys: pytest.CaptureFixture[str]) -> None:
     code, text, _ = told(capsys, R1)
     assert code == 0
-    assert "basis: 6 blocks of 2 campaigns; simulated" in text
+    assert "basis: modelled, 6 blocks of 2 campaigns; simulated, seed 17, n = 4000" in text
     assert "an honest run of 3 blocks, about " in text
     code, out, _ = told(capsys, R1, "--blocks", "5", "--json")
     found = json.loads(out)
-    assert (found["blocks"], found["reference_blocks"]) == (5, 6)
+    assert (found["blocks"], found["reference_blocks"], found["draws"]) == (5, 6, 4000)
+    assert found["basis"].startswith("modelled, 6 blocks")
     assert found["block_ns"] > 60e9
     ids = [row["claim"] for row in found["claims"]]
     assert "reference.ttft-ratio" in ids
@@ -58,6 +66,23 @@ def test_what_cannot_be_asked_is_one_line(
     assert (code, out) == (4, "")
     assert named in err
     assert err.count("\n") == 1
+
+
+def test_a_pilot_that_a_rule_refuses_is_none(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its device was faster than its link."""
+    run = judged_run(tmp_path, SyntheticRun(link_bytes_per_s=2_000_000))
+    code, _, err = told(capsys, R1, "--pilot", str(run.path))
+    assert code == 4
+    assert "rule C9 refuses a run of the pilot" in err
+
+
+@pytest.mark.parametrize("scenario", sorted({one.scenario for one in load_claims()}))
+def test_a_spread_can_be_assumed_of_every_scenario(
+    capsys: pytest.CaptureFixture[str], scenario: str
+) -> None:
+    assert told(capsys, scenario, "--spread", "1%", "--blocks", "5")[0] == 0
 
 
 @pytest.mark.parametrize("spread", ["0", "51%", "much"])

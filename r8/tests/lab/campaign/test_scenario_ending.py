@@ -16,6 +16,7 @@ from r8.tests.support.judged_run import Tables, judged_run
 from r8.tests.support.run_factory import SyntheticRun
 
 ROOT = Path(__file__).resolve().parents[4]
+R2 = "r8/scenarios/test_r2_cold_recovery.py"
 FAILING = """
 from r8.errors import EngineError, SiteError
 
@@ -118,6 +119,12 @@ def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
         judge_all(Session(), "r1-parallel-read")
 
 
+def pytest_of(*words: str) -> subprocess.CompletedProcess[str]:
+    """A pytest of its own, as nox starts one."""
+    argv = [sys.executable, "-m", "pytest", "-q", *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("option", "word", "said"),
     [
@@ -137,17 +144,7 @@ def test_without_a_measured_cell_there_is_nothing_to_judge() -> None:
 def test_an_option_that_cannot_be_is_named_and_nothing_is_run(
     tmp_path: Path, option: str, word: str, said: str
 ) -> None:
-    scenario = "r8/scenarios/test_r2_cold_recovery.py"
-    ended = subprocess.run(
-        [
-            *[sys.executable, "-m", "pytest", "-q", scenario, "--dry-run"],
-            *[f"{option}={word}", f"--runs-root={tmp_path}"],
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = pytest_of(R2, "--dry-run", f"{option}={word}", f"--runs-root={tmp_path}")
     assert ended.returncode == 4, ended.stdout
     assert said in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
@@ -155,53 +152,26 @@ def test_an_option_that_cannot_be_is_named_and_nothing_is_run(
 
 
 def test_a_smoke_run_of_many_blocks_is_refused(tmp_path: Path) -> None:
-    words = ["--smoke", "--dry-run", f"--runs-root={tmp_path}"]
     codes = {}
     for blocks in ("1", "2"):
-        ended = subprocess.run(
-            [
-                *[sys.executable, "-m", "pytest", "-q", "r8/scenarios/test_r2_cold_recovery.py"],
-                *[*words, f"--blocks={blocks}"],
-            ],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = ("--smoke", "--dry-run", f"--blocks={blocks}", f"--runs-root={tmp_path}")
+        ended = pytest_of(R2, *words)
         codes[blocks] = ended.returncode, "and --blocks asks for 2" in ended.stdout
     assert codes == {"1": (0, False), "2": (4, True)}
 
 
-def test_an_option_of_the_cross_check_alone_is_none_of_a_bench() -> None:
-    for file, code in (("test_cross_check.py", 0), ("test_bench_data.py", 4)):
-        ended = subprocess.run(
-            [
-                *[sys.executable, "-m", "pytest", "-q", f"r8/scenarios/{file}", "--collect-only"],
-                "--level=8",
-            ],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode == code, ended.stdout
+@pytest.mark.parametrize(("file", "code"), [("test_cross_check.py", 0), ("test_bench_data.py", 4)])
+def test_an_option_of_the_cross_check_alone_is_none_of_a_bench(file: str, code: int) -> None:
+    ended = pytest_of(f"r8/scenarios/{file}", "--collect-only", "--level=8")
+    assert ended.returncode == code, ended.stdout
 
 
 def test_the_cells_of_rounds_do_not_bear_the_names_of_another_rounds_order(tmp_path: Path) -> None:
-    scenario = "r8/scenarios/test_r2_cold_recovery.py"
-    listed = {}
-    for rounds in ("1", "2"):
-        ended = subprocess.run(
-            [
-                *[sys.executable, "-m", "pytest", "-q", scenario, "--collect-only"],
-                *[f"--rounds={rounds}", f"--runs-root={tmp_path}"],
-            ],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        listed[rounds] = ended.stdout
+    root = f"--runs-root={tmp_path}"
+    listed = {
+        rounds: pytest_of(R2, "--collect-only", f"--rounds={rounds}", root).stdout
+        for rounds in ("1", "2")
+    }
     assert "test_cell[block0-local-nvme-c16]" in listed["1"]
     assert "test_cell[round2-cell21]" in listed["2"]
     assert "local-nvme" not in listed["2"]
