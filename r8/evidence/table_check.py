@@ -1,9 +1,10 @@
 """The Parquet file of a table, checked before anything computes with it.
 
 A footer is small and says what the rest comes to: rows, bytes before compression, encodings. That
-is held against the budgets first, and the schema against `r8.schema` exactly. Then every text is
-decoded once, as a dictionary (a value that stands a million times is held once), and counted as
-often as it stands: a text is the one thing a row can be made heavy with.
+is held against the budgets first, and the schema against `r8.schema` exactly. Then every value is
+decoded once, a text as a dictionary (a value that stands a million times is held once) and counted
+as often as it stands: a text is the one thing a row can be made heavy with. What the footer claims
+of the values has to be true (`r8.evidence.footer_claims`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 
 from r8.errors import EvidenceError
 from r8.evidence.budgets import BUDGETS, Budgets, rows_budget, texts_budget
+from r8.evidence.footer_claims import Span, claims_of
 from r8.evidence.strict_json import strict_json
 from r8.model import NAME
 from r8.schema import SCHEMA_VERSION
@@ -180,23 +182,39 @@ class _Check:
             raise self._bad(f"column {name} is encoded as {', '.join(sorted(strange))}")
         if column.file_path:
             raise self._bad(f"column {name} lies in another file")
+        if column.has_column_index or column.has_offset_index:
+            raise self._bad(f"column {name} has an index of its pages, which R8 never writes")
 
     def _decoded(self, file: Any) -> None:
-        """Every text and list once; what is counted must stay within what the budgets allow."""
-        kinds = {one.name: one for one in self._table.columns if one.type in {*_TEXTS, _LIST}}
+        """Every value once; what is counted stays within the budgets, what is claimed is true."""
+        claims = claims_of(self._path)
         rows = 0
-        batches = file.iter_batches(_BATCH_ROWS, columns=list(kinds), use_threads=False)
-        for batch in batches:
-            rows += batch.num_rows
-            self._require(rows_budget(self._table.name), rows)
-            for name, values in zip(batch.schema.names, batch.columns, strict=True):
-                if kinds[name].type == _LIST:
-                    self._values += len(values.flatten())
-                    self._require("list_values", self._values)
-                else:
-                    self._texts(kinds[name], values)
-        if rows != file.metadata.num_rows:
-            raise self._bad(f"{file.metadata.num_rows} rows declared, {rows} there")
+        for group in range(file.num_row_groups):
+            spans = [Span() for _ in self._table.columns]
+            before = rows
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False):
+                rows += batch.num_rows
+                self._require(rows_budget(self._table.name), rows)
+                for column, values, span in zip(
+                    self._table.columns, batch.columns, spans, strict=True
+                ):
+                    self._counted(column, values)
+                    span.add(values)
+            declared = file.metadata.row_group(group).num_rows
+            if rows - before != declared:
+                raise self._bad(f"{declared} rows declared, {rows - before} there")
+            for number, (column, span) in enumerate(zip(self._table.columns, spans, strict=True)):
+                said = claims.get((group, number))
+                wrong = "no claims to read" if said is None else span.contradicted(said)
+                if wrong is not None:
+                    raise self._bad(f"column {column.name}, row group {group}: {wrong}")
+
+    def _counted(self, column: Any, values: Any) -> None:
+        if column.type == _LIST:
+            self._values += len(values.flatten())
+            self._require("list_values", self._values)
+        elif column.type in _TEXTS:
+            self._texts(column, values)
 
     def _texts(self, column: Any, values: Any) -> None:
         words = values.dictionary
