@@ -31,6 +31,8 @@ class Budgets:
     # run.json has 2 KB; an event's detail up to 1.3 KB, and a declared plan of 5,000 cells 100 KB.
     json_bytes: int = MIB
     json_depth: int = 32
+    # stated.json of a bundle: 70 KB a run, 19 MB of 270 runs in ten blocks.
+    stated_bytes: int = 32 * MIB
     # Parquet: what the footer declares. R8 writes row groups of 500,000 rows: 103 of 72 hours.
     footer_bytes: int = 16 * MIB
     row_groups: int = 4096

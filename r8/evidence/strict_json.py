@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def strict_json(data: bytes | str, *, what: str, where: str) -> Any:
-    """The value of a JSON text; raises EvidenceError naming `what` when it is none."""
-    BUDGETS.require("json_bytes", len(data), where=where)
+def strict_json(data: bytes | str, *, what: str, where: str, limit: str = "json_bytes") -> Any:
+    """The value of a JSON text; raises EvidenceError naming `what` when it is none.
+
+    `limit` is the budget of its bytes.
+    """
+    BUDGETS.require(limit, len(data), where=where)
     try:
         text = data if isinstance(data, str) else data.decode()
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from r8 import __version__
 from r8.errors import BundleError, UsageError
 from r8.evidence import door
+from r8.evidence.budgets import BUDGETS
 from r8.evidence.manifest import MANIFEST, manifest_text, sha256_file
 from r8.evidence.reader import read_run
 from r8.message import Message
@@ -268,7 +269,9 @@ def _state(tree: Path, claims: Sequence[Claim], signing: Signing | None) -> list
     inside = inventory(tree, evidences)
     said = state(evidences, claims, references)
     (tree / BUNDLE).write_text(canonical(inside))
-    (tree / STATED).write_text(canonical(said.stated))
+    stated = canonical(said.stated)
+    BUDGETS.require("stated_bytes", len(stated.encode()), where=str(tree / STATED))
+    (tree / STATED).write_text(stated)
     (tree / CITATION).write_text(citation(), encoding="utf-8")
     public = None if signing is None else signing.public
     if public is not None:

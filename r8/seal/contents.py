@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from r8.evidence import door
 from r8.evidence.journal import RUN_FILE
 from r8.evidence.manifest import MANIFEST, relative_files, sha256_file
 from r8.evidence.reader import read_run
@@ -34,6 +35,7 @@ from r8.seal.bundle import (
 from r8.seal.leftovers import digests_in, left_in
 from r8.seal.plan import BY_RUNS, missing_cells, plans_of, require_declared, unplanned_cells
 from r8.seal.redact import claimed
+from r8.seal.sealed_json import Bundle, Redaction, Signer, Stated, sealed_json
 from r8.seal.statement import ENVELOPE, PREDICATE_TYPE, STATEMENT_TYPE, canonical, statement
 from r8.seal.texts import Text, texts_of
 
@@ -52,6 +54,13 @@ _TRAVELS = re.compile(
     rf"(?:{BUNDLE}|{STATED}|{REDACTION}|{SIGNER}|{CITATION}|{ENVELOPE}|"
     rf"(?:{RUNS}|{REFERENCE})/[^/]+/[^/]+/(?:{RUN_FILE}|{MANIFEST}|(?:{'|'.join(TABLES)})\.parquet))"
 )
+# The form of each JSON file and the budget of its bytes.
+_FORMS: dict[str, tuple[Any, str]] = {
+    BUNDLE: (Bundle, "json_bytes"),
+    STATED: (Stated, "stated_bytes"),
+    REDACTION: (Redaction, "json_bytes"),
+    SIGNER: (Signer, "json_bytes"),
+}
 # Differences named in full; the count says how many there are.
 SHOWN = 3
 
@@ -103,7 +112,7 @@ def runs(case: BundleCase) -> list[Message]:
 
 def contents(case: BundleCase) -> list[Message]:
     """What bundle.json says of the bundle is what lies in it."""
-    stated = _json(case, BUNDLE)
+    stated = read_json(case, BUNDLE)
     if stated.get("format") != FORMAT:
         raise case.refused("seal-other-format", format=stated.get("format"), ours=FORMAT)
     found = inventory(case.tree, case.evidences)
@@ -145,8 +154,8 @@ def recomputed(part: str, keys: str) -> Callable[[BundleCase], list[Message]]:
     def check(case: BundleCase) -> list[Message]:
         if case.said is None:
             case.said = state(case.evidences, case.claims, case.references)
-        stated = _json(case, STATED)[part]
-        if part == "verdicts" and _json(case, BUNDLE)["claims_sha256"] != claims_digest():
+        stated = read_json(case, STATED)[part]
+        if part == "verdicts" and read_json(case, BUNDLE)["claims_sha256"] != claims_digest():
             raise case.refused("seal-other-claims")
         _same(part, stated, json.loads(canonical(case.said.stated[part])), keys, case)
         return [Message(id="seal-recomputed", facts={"rows": len(stated)})]
@@ -172,7 +181,7 @@ def predicate(case: BundleCase) -> list[Message]:
     if case.said is None:
         raise case.refused("seal-not-recomputed")
     manifest = (case.tree / MANIFEST).read_bytes()
-    wanted = statement(manifest, case.said.verdicts, configuration(_json(case, BUNDLE)))
+    wanted = statement(manifest, case.said.verdicts, configuration(read_json(case, BUNDLE)))
     if canonical(wanted).encode() != case.payload:
         raise case.refused("seal-other-results")
     predicate = wanted["predicate"]
@@ -185,7 +194,7 @@ def withheld(case: BundleCase) -> list[Message] | Unknown:
     if not _redacted(case):
         raw = sum(name.startswith("raw/") for one in case.evidences for name in one.manifest)
         return [Message(id="seal-nothing-withheld", facts={"files": raw})]
-    done = _json(case, REDACTION)
+    done = read_json(case, REDACTION)
     runs = Message(id="seal-originals-withheld", facts={"runs": len(done["manifests_before"])})
     files = [
         Message(id="seal-raw-withheld", facts={"kind": kind, "n": count})
@@ -200,7 +209,7 @@ def redaction(case: BundleCase) -> list[Message]:
     """Nothing travels that is not declared, and no form of a name or a key is in what does."""
     if not _redacted(case):
         return [Message(id="seal-not-redacted")]
-    done = _json(case, REDACTION)
+    done = read_json(case, REDACTION)
     names = relative_files(case.tree)
     for name in names:
         if not _TRAVELS.fullmatch(name):
@@ -246,11 +255,11 @@ def _redacted(case: BundleCase) -> bool:
     return (case.tree / REDACTION).is_file()
 
 
-def _json(case: BundleCase, name: str) -> Any:
-    try:
-        return json.loads((case.tree / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise case.refused("seal-unreadable", file=name, error=str(error)) from error
+def read_json(case: BundleCase, name: str) -> Any:
+    """A JSON file of the bundle, in the form that R8 writes; else an EvidenceError."""
+    form, limit = _FORMS[name]
+    data = door.read(case.tree, name, limit=limit)
+    return sealed_json(data, form, what=name, where=case.source.name, limit=limit)
 
 
 def _deep(row: Any, key: str) -> Any:

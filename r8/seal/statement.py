@@ -7,7 +7,6 @@ subject is the manifest, and through it every file of the bundle.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from r8.errors import EXIT_REPRODUCED
 from r8.evidence.manifest import MANIFEST
 from r8.model import Outcome
 from r8.seal.archive import refused
+from r8.seal.sealed_json import Envelope, sealed_json
 from r8.verdict.judge import exit_code
 
 if TYPE_CHECKING:
@@ -83,15 +83,14 @@ def envelope(payload: bytes, signatures: Mapping[str, bytes]) -> str:
 def open_envelope(text: str, where: str) -> tuple[bytes, dict[str, bytes]]:
     """Payload, and signatures by key id; raises BundleError for anything but such an envelope."""
     try:
-        value = json.loads(text)
+        value = sealed_json(text, Envelope, what=ENVELOPE, where=where)
         if value["payloadType"] != PAYLOAD_TYPE:
-            raise refused("seal-other-payload", where, payload=str(value["payloadType"]))
+            raise refused("seal-other-payload", where, payload=value["payloadType"])
         payload = base64.b64decode(value["payload"], validate=True)
         signatures = {
-            str(one["keyid"]): base64.b64decode(one["sig"], validate=True)
-            for one in value["signatures"]
+            one["keyid"]: base64.b64decode(one["sig"], validate=True) for one in value["signatures"]
         }
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+    except ValueError as error:
         raise refused("seal-no-envelope", where, error=str(error)) from error
     # Two texts of one envelope would let somebody change the file and not its meaning.
     if envelope(payload, signatures) != text:

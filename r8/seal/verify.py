@@ -9,7 +9,6 @@ ssh signature needs ssh-keygen.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from r8.seal import contents
 from r8.seal.archive import unpack
 from r8.seal.bundle import SIGNER
 from r8.seal.contents import BundleCase, Unknown
+from r8.seal.sealed_json import Statement, sealed_json
 from r8.seal.statement import ENVELOPE, key_id, open_envelope, pae
 
 if TYPE_CHECKING:
@@ -145,8 +145,9 @@ def _statement(case: BundleCase) -> list[Message]:
     """The statement in the envelope is about this manifest."""
     text = (case.tree / ENVELOPE).read_text(encoding="utf-8")
     case.payload, _ = open_envelope(text, case.source.name)
-    subject = json.loads(case.payload)["subject"][0]
-    manifest, named = sha256_file(case.tree / MANIFEST), subject["digest"]["sha256"]
+    said = sealed_json(case.payload, Statement, what=ENVELOPE, where=case.source.name)
+    (subject,) = said["subject"]
+    manifest, named = sha256_file(case.tree / MANIFEST), subject["digest"].get("sha256", "")
     if subject["name"] != MANIFEST or named != manifest:
         raise case.refused(
             "seal-other-manifest", named=named[:_DIGITS], manifest=manifest[:_DIGITS]
@@ -162,7 +163,7 @@ def _signature(case: BundleCase) -> list[Message]:
         if case.unsigned_allowed and case.key is None:
             return [Message(id="seal-unsigned-accepted")]
         raise case.refused("seal-unsigned")
-    own = json.loads((case.tree / SIGNER).read_text(encoding="utf-8"))
+    own = contents.read_json(case, SIGNER)
     public = case.key or own
     wanted = key_id(public)[:_DIGITS]
     if (found := signatures.get(key_id(public))) is None:
