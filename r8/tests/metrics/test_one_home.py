@@ -27,6 +27,7 @@ MAY_SUM = {
     "verdict/power.py": "logarithms of ratios over blocks, measured and drawn",
     "report/charts/runs.py": "the mean of one number a block",
     "report/transfer.py": "the mean of one number a block",
+    "evidence/footer_claims.py": "how many places of a column are empty, against the footer",
     "evidence/log_clock.py": "the instant of a log line by the clock that stamped it",
     "evidence/table_check.py": "what a file takes to read, against a budget",
     "seal/archive.py": "what an archive has given, against a budget",
